@@ -35,7 +35,9 @@ const (
 	// receiptFixed is the most that all but the ranges take: version, epoch,
 	// five uvarints, checksum.
 	receiptFixed = 1 + 8 + 5*binary.MaxVarintLen64 + 4
-	maxRangeLen  = 2 + 2*binary.MaxVarintLen64
+	// maxRangeLen is the most that a range takes: a partition below 2^14, an
+	// offset below 2^63, and a length of MaxPollMessages, below 2^14, at most.
+	maxRangeLen = 2 + 9 + 2
 )
 
 // MaxReceiptRanges is how many ranges always fit into a receipt.

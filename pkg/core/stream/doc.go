@@ -1,0 +1,14 @@
+// Package stream decides what happens in one partition: a log of messages, and
+// for each group a cursor that grants batches, judges receipts, counts attempts
+// and knows when a lease ends.
+//
+// It is pure. It has no lock, goroutine, clock or logger: the time is an
+// argument, and a partition is used by one goroutine at a time. Deciding and
+// changing are apart. Offer, Judge, Nack, Expired and Left look and answer;
+// nothing changes but by Append and by Apply of a Change, and a Change is a
+// value: recorded and applied again in the same order it leads to the same
+// state, which is what a journal needs.
+//
+// It does not know topics, members' names, memory budgets or who waits: those
+// are pkg/core/memory's.
+package stream

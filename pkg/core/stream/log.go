@@ -1,0 +1,108 @@
+package stream
+
+import (
+	"fmt"
+
+	"github.com/podmq/podmq/pkg/core"
+)
+
+// chunkLen is how many messages a chunk of the log has room for. Small, so that
+// a partition with few messages costs 2.5 KiB, and large enough that growing by
+// a chunk is rare.
+const (
+	chunkBits = 6
+	chunkLen  = 1 << chunkBits
+)
+
+// An Entry is one message in the log.
+type Entry struct {
+	core.Message
+	At Instant // when it was appended
+}
+
+// A Log is the messages [start, end) of a partition. It grows and shrinks by
+// chunks, so that neither moves what is held; capacity that is not used takes
+// no memory.
+//
+// Invariants: start <= end; the first chunk holds start, and the last end-1.
+type Log struct {
+	start, end int64
+	bytes      int64 // sum of Cost of what is held
+	chunks     ring[*[chunkLen]Entry]
+	spare      *[chunkLen]Entry
+}
+
+// Start is the first offset held.
+func (l *Log) Start() int64 { return l.start }
+
+// End is the offset that the next message will get.
+func (l *Log) End() int64 { return l.end }
+
+// Bytes is what the held messages cost.
+func (l *Log) Bytes() int64 { return l.bytes }
+
+// At returns the entry at offset, which must be in [start, end).
+func (l *Log) At(offset int64) *Entry {
+	if offset < l.start || offset >= l.end {
+		panic(fmt.Sprintf("stream: offset %d is not in the log [%d, %d)", offset, l.start, l.end))
+	}
+	chunk := *l.chunks.at(int(offset>>chunkBits - l.start>>chunkBits))
+	return &chunk[offset&(chunkLen-1)]
+}
+
+func (l *Log) append(m core.Message, at Instant) int64 {
+	offset := l.end
+	if l.start == l.end || offset&(chunkLen-1) == 0 {
+		l.grow()
+	}
+	l.end++
+	l.bytes += m.Cost()
+	*l.At(offset) = Entry{m, at}
+	return offset
+}
+
+// grow adds the chunk of l.end, unless it is there.
+func (l *Log) grow() {
+	if l.chunks.len() > int(l.end>>chunkBits-l.start>>chunkBits) {
+		return
+	}
+	chunk := l.spare
+	if l.spare = nil; chunk == nil {
+		chunk = new([chunkLen]Entry)
+	}
+	l.chunks.push(chunk)
+}
+
+// trim forgets what lies below offset and returns what that cost.
+func (l *Log) trim(to int64) (freed int64) {
+	for l.start < to {
+		e := l.At(l.start)
+		freed += e.Cost()
+		*e = Entry{}
+		l.start++
+		if l.start&(chunkLen-1) == 0 {
+			l.release()
+		}
+	}
+	if l.start == l.end && l.chunks.len() > 0 {
+		l.release()
+	}
+	l.bytes -= freed
+	return freed
+}
+
+// release takes the first chunk, which is empty, out of the log.
+func (l *Log) release() {
+	l.spare = *l.chunks.at(0)
+	l.chunks.drop(1)
+}
+
+// skip gives an offset to a message that nobody will read.
+func (l *Log) skip() int64 {
+	if l.start != l.end {
+		panic(fmt.Sprintf("stream: cannot skip %d, [%d, %d) is held", l.end, l.start, l.end))
+	}
+	l.start++
+	l.end++
+	return l.end - 1
+}
