@@ -98,6 +98,7 @@ type AckRequest struct {
 	Partition Opt[int]
 	Upto      Opt[int64]
 	Member    string
+	Buffer    []CursorPlace // memory for the answer's cursors, may be nil
 }
 
 // NackRequest hands a delivery out again.

@@ -1,0 +1,375 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/podmq/podmq/pkg/core"
+)
+
+// A publisher is one publish while it runs, and while it waits for room.
+type publisher struct {
+	req    *core.PublishRequest
+	placed []core.Placement // one a message; Partition is AnyPartition until one is chosen
+	keyed  []int            // the partition of each message, AnyPartition for the choice by room
+	only   int              // the one partition that all want, or AnyPartition
+	cost   int64
+	ctx    context.Context
+
+	everyone place[*publisher] // in topic.publishing while it waits
+	turn     place[*publisher] // in partition.waiting or topic.floating
+	blocked  refusal           // why it waits
+	since    time.Duration     // on the topic's clock
+	done     chan error        // one result, when it was waiting
+	timer    *time.Timer
+}
+
+// A refusal says why a publish cannot be stored now.
+type refusal struct {
+	code      core.Code // "" for none
+	partition int       // the full one
+}
+
+func newPublisher() *publisher {
+	w := &publisher{done: make(chan error, 1), timer: newStoppedTimer()}
+	w.everyone.who, w.turn.who = w, w
+	return w
+}
+
+func newStoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+// Publish implements core.Engine.
+func (b *Broker) Publish(ctx context.Context, topic string, req *core.PublishRequest, placed []core.Placement) ([]core.Placement, error) {
+	t, err := b.find(topic)
+	if err != nil {
+		return placed, err
+	}
+	w := b.publishers.Get().(*publisher)
+	defer func() {
+		*w = publisher{placed: w.placed[:0], keyed: w.keyed[:0], done: w.done, timer: w.timer}
+		w.everyone.who, w.turn.who = w, w
+		b.publishers.Put(w)
+	}()
+	if err := t.plan(w, req); err != nil {
+		return placed, err
+	}
+	w.ctx = ctx
+	if err := t.publish(w); err != nil {
+		return placed, err
+	}
+	return append(placed, w.placed...), nil
+}
+
+// plan checks a request and works out, without the lock, where its messages
+// want to go.
+func (t *topic) plan(w *publisher, req *core.PublishRequest) error {
+	n := t.settings.Partitions
+	switch {
+	case len(req.Messages) == 0:
+		return core.Errorf(core.CodeInvalidRequest, "cannot publish to %s: the batch has no messages", t.name)
+	case len(req.Messages) > core.MaxBatchMessages:
+		return core.Errorf(core.CodeTooLarge, "cannot publish %d messages to %s at once: the most is %d", len(req.Messages), t.name, core.MaxBatchMessages)
+	case req.Wait < 0 || req.Wait > core.MaxWait:
+		return core.Invalid("wait", "cannot wait %v for room: wait is 0 to %v", req.Wait, core.MaxWait)
+	case req.Partition != core.AnyPartition && (req.Partition < 0 || req.Partition >= n):
+		return unknownPartition(t.name, req.Partition, n)
+	}
+	w.req, w.only, w.cost = req, core.AnyPartition, 0
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		p := req.Partition
+		if p == core.AnyPartition && m.HasKey() {
+			p = core.PartitionFor(m.Key(), n)
+		}
+		switch {
+		case i == 0:
+			w.only = p
+		case p != w.only:
+			w.only = core.AnyPartition
+		}
+		w.keyed = append(w.keyed, p)
+		w.placed = append(w.placed, core.Placement{})
+		w.cost += m.Cost()
+	}
+	return t.fits(w)
+}
+
+// fits refuses what no amount of waiting could make room for.
+func (t *topic) fits(w *publisher) error {
+	n := len(w.req.Messages)
+	most := t.settings.MaxBytes
+	if most == 0 {
+		most = t.budget.shared()
+	}
+	if w.cost > most {
+		code := core.CodeTooLarge
+		if n > 1 {
+			code = core.CodeBatchExceedsCapacity
+		}
+		return core.Errorf(code, "cannot ever hold %d messages that cost %d bytes in topic %s: it can have %d; send less at once, or raise max-bytes or PODMQ_MAX_BYTES", n, w.cost, t.name, most).
+			With("topic", t.name).With("bytes", w.cost).With("max_bytes", most)
+	}
+	if n <= t.settings.Capacity {
+		return nil
+	}
+	counts := make([]int, t.settings.Partitions)
+	worst, total := 0, t.settings.Capacity*t.settings.Partitions
+	for _, p := range w.keyed {
+		if p != core.AnyPartition {
+			counts[p]++
+			worst = max(worst, counts[p])
+		}
+	}
+	if worst > t.settings.Capacity || n > total {
+		return core.Errorf(core.CodeBatchExceedsCapacity, "cannot ever store %d messages at once in topic %s: a partition holds %d; send smaller batches or raise capacity", n, t.name, t.settings.Capacity).
+			With("topic", t.name).With("messages", n).With("capacity", t.settings.Capacity)
+	}
+	return nil
+}
+
+// publish stores what w wants, now or when there is room.
+func (t *topic) publish(w *publisher) error {
+	waits, err := t.publishNow(w)
+	if err != nil && core.CodeOf(err) == core.CodeMemoryFull {
+		return t.nameHolder(err)
+	}
+	if !waits {
+		return err
+	}
+	w.timer.Reset(w.req.Wait)
+	defer w.timer.Stop()
+	select {
+	case err := <-w.done:
+		return err
+	case <-w.timer.C:
+		return t.giveUpPublish(w, nil)
+	case <-w.ctx.Done():
+		return t.giveUpPublish(w, w.ctx.Err())
+	}
+}
+
+func (t *topic) publishNow(w *publisher) (waits bool, err error) {
+	if err := t.enter(); err != nil {
+		return false, err
+	}
+	defer t.leave()
+	why := t.tryPublish(w)
+	if why.code == "" {
+		return false, nil
+	}
+	switch {
+	case w.req.Wait == 0:
+		return false, t.refuse(w, why)
+	case t.draining.Load():
+		t.count.rejected[core.CodeDraining]++
+		return false, draining()
+	}
+	t.park(w, why)
+	if w.blocked.code == core.CodeMemoryFull {
+		// Memory that another topic gave back before it could see us wait.
+		t.retryBytes = true
+	}
+	return true, nil
+}
+
+func (t *topic) park(w *publisher, why refusal) {
+	w.since = time.Duration(t.now)
+	t.publishing.push(&w.everyone)
+	if w.only != core.AnyPartition {
+		t.partitions[w.only].waiting.push(&w.turn)
+	} else {
+		t.floating.push(&w.turn)
+	}
+	t.block(w, why)
+}
+
+// block notes why w waits; waiting for shared memory is known to all topics.
+func (t *topic) block(w *publisher, why refusal) {
+	add := func(n int64) {
+		switch w.blocked.code {
+		case core.CodeMemoryFull:
+			t.budget.waiting.Add(n)
+			t.waitingForMemory.Add(n)
+		case core.CodeTopicFull:
+			t.waitingForMemory.Add(n)
+		}
+	}
+	add(-1)
+	w.blocked = why
+	add(1)
+}
+
+// unpark takes w out of every line, and counts how long it waited.
+func (t *topic) unpark(w *publisher) {
+	w.everyone.leave()
+	w.turn.leave()
+	t.block(w, refusal{})
+	t.count.publishWait.Observe(time.Duration(t.now) - w.since)
+}
+
+// finishPublish ends the wait of w.
+func (t *topic) finishPublish(w *publisher, err error) {
+	t.unpark(w)
+	if core.CodeOf(err) == core.CodeDraining {
+		t.count.rejected[core.CodeDraining]++
+	}
+	w.done <- err
+}
+
+// giveUpPublish ends the wait of w from its own side: because it was long
+// enough, or because the caller is gone.
+func (t *topic) giveUpPublish(w *publisher, gone error) error {
+	if t.enter() != nil {
+		return <-w.done
+	}
+	if w.everyone.in == nil {
+		t.leave()
+		return <-w.done
+	}
+	why, only := w.blocked, w.only
+	t.unpark(w)
+	err := gone
+	if gone == nil {
+		err = t.refuse(w, why)
+	}
+	// Those behind may fit where this one did not.
+	if only != core.AnyPartition {
+		t.markRoomy(t.partitions[only])
+	}
+	t.leave()
+	if core.CodeOf(err) == core.CodeMemoryFull {
+		return t.nameHolder(err)
+	}
+	return err
+}
+
+// admitWaiting stores what waits for room in p: in order those who want p
+// alone, then those for whom p is one of several.
+func (t *topic) admitWaiting(p *partition) {
+	for p.waiting.n > 0 && t.retry(p.waiting.first.who) {
+	}
+	for at := t.floating.first; at != nil; {
+		w := at.who
+		at = at.next
+		t.retry(w)
+	}
+}
+
+// retry reports whether w no longer waits.
+func (t *topic) retry(w *publisher) bool {
+	if err := w.ctx.Err(); err != nil {
+		t.finishPublish(w, err)
+		return true
+	}
+	why := t.tryPublish(w)
+	if why.code != "" {
+		t.block(w, why)
+		return false
+	}
+	t.finishPublish(w, nil)
+	return true
+}
+
+// tryPublish stores all of w's messages, or says what stands in the way.
+func (t *topic) tryPublish(w *publisher) refusal {
+	why := t.choose(w)
+	for _, p := range t.scratch.touched {
+		p.planned = 0
+	}
+	if why.code != "" {
+		return why
+	}
+	cost := w.cost
+	if len(t.groups) == 0 {
+		cost = 0 // nothing is kept for nobody
+	}
+	switch {
+	case t.settings.MaxBytes > 0 && t.held.Load()+cost > t.settings.MaxBytes:
+		return refusal{core.CodeTopicFull, w.placed[0].Partition}
+	case t.settings.MaxBytes == 0 && cost > 0 && !t.budget.take(cost):
+		return refusal{core.CodeMemoryFull, w.placed[0].Partition}
+	}
+	t.held.Add(cost)
+	t.append(w)
+	return refusal{}
+}
+
+// choose finds a partition with room for each message, first for those that can
+// go to one only. It leaves what it touched in scratch.touched.
+func (t *topic) choose(w *publisher) refusal {
+	t.scratch.touched = t.scratch.touched[:0]
+	put := func(i int, p *partition) {
+		if p.planned == 0 {
+			t.scratch.touched = append(t.scratch.touched, p)
+		}
+		p.planned++
+		w.placed[i].Partition = p.index
+	}
+	open := func(p *partition) bool {
+		overtakes := p.waiting.n > 0 && p.waiting.first.who != w
+		return p.Room() > p.planned && !overtakes
+	}
+	unkeyed := 0
+	for i, p := range w.keyed {
+		switch {
+		case p == core.AnyPartition:
+			unkeyed++
+		case !open(t.partitions[p]):
+			return refusal{core.CodePartitionFull, p}
+		default:
+			put(i, t.partitions[p])
+		}
+	}
+	for i := 0; unkeyed > 0; i++ {
+		if w.keyed[i] != core.AnyPartition {
+			continue
+		}
+		unkeyed--
+		p := t.nextOpen(open)
+		if p == nil {
+			return refusal{core.CodePartitionFull, t.nextUnkeyed}
+		}
+		put(i, p)
+	}
+	return refusal{}
+}
+
+// nextOpen goes round the partitions and returns the next that is open, nil if
+// none is.
+func (t *topic) nextOpen(open func(*partition) bool) *partition {
+	for range t.partitions {
+		p := t.partitions[t.nextUnkeyed]
+		if t.nextUnkeyed++; t.nextUnkeyed == len(t.partitions) {
+			t.nextUnkeyed = 0
+		}
+		if open(p) {
+			return p
+		}
+	}
+	return nil
+}
+
+func (t *topic) append(w *publisher) {
+	for i, m := range w.req.Messages {
+		p := t.partitions[w.placed[i].Partition]
+		w.placed[i].Offset = p.Append(m.Published(t.unixNano), t.now)
+		t.count.publishedBytes += uint64(m.Size())
+	}
+	t.count.published += uint64(len(w.req.Messages))
+	if len(t.groups) == 0 {
+		t.unheard(len(w.req.Messages))
+		return
+	}
+	if t.parked == 0 {
+		return
+	}
+	for _, p := range t.scratch.touched {
+		for _, g := range t.inOrder {
+			t.markReady(&g.tracks[p.index])
+		}
+	}
+}
