@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/podmq/podmq/pkg/core"
@@ -117,12 +118,9 @@ func (c *Client) publishTo(ctx context.Context, topic string, m *Message, p publ
 	if err != nil {
 		return at, err
 	}
-	header := http.Header{"Content-Type": nil} // nil: net/http must not think of one
-	if m.ContentType != "" {
-		header.Set("Content-Type", m.ContentType)
-	}
-	for _, h := range m.Headers {
-		header.Add("Podmq-Meta-"+h.Name, h.Value)
+	header, err := m.http()
+	if err != nil {
+		return at, err
 	}
 	q := newQuery()
 	q.duration("wait", p.wait)
@@ -142,4 +140,50 @@ func (c *Client) publishTo(ctx context.Context, topic string, m *Message, p publ
 	}
 	err = a.json(&at)
 	return at, err
+}
+
+// http is m's headers as those of a request, or core.CodeInvalidRequest where
+// HTTP has no way to carry one as it is.
+func (m *Message) http() (http.Header, error) {
+	if _, err := m.encode(); err != nil { // the contract's own bounds
+		return nil, err
+	}
+	header := http.Header{}
+	if m.ContentType != "" {
+		if !plainValue(m.ContentType) {
+			return nil, core.Invalid("content-type", "cannot send content type %.100q to a partition: HTTP cannot carry it", m.ContentType)
+		}
+		header.Set("Content-Type", m.ContentType)
+	}
+	for _, h := range m.Headers {
+		if !plainName(h.Name) || !plainValue(h.Value) {
+			return nil, core.Invalid("headers", "cannot send header %.40q: %.100q to a partition: HTTP cannot carry it; without ToPartition it can be sent", h.Name, h.Value)
+		}
+		header.Add("Podmq-Meta-"+h.Name, h.Value)
+	}
+	return header, nil
+}
+
+// plainName reports whether HTTP carries a name as it is (RFC 9110 §5.6.2): it
+// arrives in lower case.
+func plainName(name string) bool {
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// plainValue reports whether HTTP carries a header's value as it is: no control
+// characters, and no spaces around it (RFC 9110 §5.5).
+func plainValue(value string) bool {
+	for i := 0; i < len(value); i++ {
+		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return strings.Trim(value, " \t") == value
 }

@@ -1,0 +1,89 @@
+package client
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/podmq/podmq/pkg/core"
+)
+
+func TestPollReadsFramesByteForByte(t *testing.T) {
+	at := time.Unix(1_800_000_000, 123_456_789)
+	want := []Delivery{
+		{Partition: 1, Offset: 1 << 40, Attempt: 3, PublishedAt: at, Message: Message{Key: []byte{}, Payload: allBytes()}},
+		{Partition: 1023, Offset: 0, Attempt: 1, PublishedAt: at, Receipt: "Rq", Message: Message{Headers: []Header{{Name: "a", Value: "b"}}}},
+	}
+	c, _ := newFake(t, func(string, url.Values, *http.Request) (*http.Response, error) {
+		var body []byte
+		for i := range want {
+			body = appendDelivery(t, body, &want[i])
+		}
+		h := http.Header{}
+		for name, value := range map[string]string{"Podmq-Receipt": "R", "Podmq-Lease-Ms": "29950", "Podmq-Generation": "4", "Podmq-Count": "2"} {
+			h.Set(name, value)
+		}
+		return response(200, h, body), nil
+	})
+	b, err := c.Poll(t.Context(), "orders", "billing", PollRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Receipt != "R" || b.Lease != 29950*time.Millisecond || b.Generation != 4 || b.Epoch != "e1" || len(b.Messages) != 2 {
+		t.Errorf("the batch is %+v", b)
+	}
+	for i := range want {
+		g, w := &b.Messages[i], &want[i]
+		if !same(&g.Message, &w.Message) || g.Partition != w.Partition || g.Offset != w.Offset || g.Attempt != w.Attempt ||
+			!g.PublishedAt.Equal(w.PublishedAt) || g.Receipt != w.Receipt {
+			t.Errorf("delivery %d is %+v, want %+v", i, g, w)
+		}
+	}
+}
+
+func TestPollSaysWhatIsBlocked(t *testing.T) {
+	c, _ := newFake(t, func(string, url.Values, *http.Request) (*http.Response, error) {
+		h := http.Header{}
+		h.Set("Podmq-Blocked", `[{"partition":2,"member":"c1","lease_ms":1500}]`)
+		return response(200, h, nil), nil
+	})
+	b, err := c.Poll(t.Context(), "orders", "billing", PollRequest{})
+	if err != nil || len(b.Messages) != 0 || len(b.Blocked) != 1 || b.Blocked[0] != (Blocked{2, "c1", 1500 * time.Millisecond}) {
+		t.Errorf("Poll returned %+v, %v", b, err)
+	}
+}
+
+func TestPollAsksForWhatItWasTold(t *testing.T) {
+	c, _ := newFake(t, func(_ string, _ url.Values, r *http.Request) (*http.Response, error) {
+		const want = "ack=A&ack=B&max=7&max-bytes=4096&member=a%40b&partition=0&poll-id=p+1&wait=2s"
+		if got := r.URL.Query().Encode(); r.Method != http.MethodPost || got != want {
+			t.Errorf("the request was %s %s, want %s", r.Method, got, want)
+		}
+		return response(200, nil, nil), nil
+	})
+	if _, err := c.Poll(t.Context(), "orders", "billing", PollRequest{
+		Member: "a@b", Max: 7, MaxBytes: 4096, Wait: 2 * time.Second, Partition: core.Some(0), Acks: []string{"A", "B"}, PollID: "p 1",
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzReadBatch(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add(appendDelivery(&testing.T{}, nil, &Delivery{PublishedAt: time.Unix(0, 1), Receipt: "R", Message: Message{Key: []byte("k"), Payload: []byte("p"), ID: "7"}}))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		h := http.Header{}
+		h.Set("Podmq-Count", "1")
+		b, err := readBatch(&answer{status: 200, header: h, body: body})
+		if err != nil {
+			if core.CodeOf(err) != core.CodeInternal {
+				t.Errorf("readBatch returned %v", err)
+			}
+			return
+		}
+		if again := appendDelivery(t, nil, &b.Messages[0]); len(again) != len(body) {
+			t.Errorf("%d bytes were read, %d written again", len(body), len(again))
+		}
+	})
+}
