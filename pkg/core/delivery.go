@@ -43,6 +43,7 @@ type Delivery struct {
 // A Batch is what one poll hands out. An engine fills it and reuses its slices.
 type Batch struct {
 	Deliveries []Delivery
+	Queue      bool          // of a queue group: each delivery can be settled by a receipt of its own, Receipt.Message
 	Receipt    Receipt       // of the whole batch; counts only when there are deliveries
 	Lease      time.Duration // what is left of it
 	Generation int64
@@ -53,7 +54,7 @@ type Batch struct {
 
 // Reset empties b and keeps its memory, but no message.
 func (b *Batch) Reset() {
-	clear(b.Deliveries[:cap(b.Deliveries)])
+	clear(b.Deliveries)
 	*b = Batch{
 		Deliveries: b.Deliveries[:0],
 		Receipt:    Receipt{Ranges: b.Receipt.Ranges[:0]},
