@@ -91,8 +91,11 @@ type Histogram struct {
 }
 
 // Observe counts d.
-func (h *Histogram) Observe(d time.Duration) {
-	h.Sum += d
+func (h *Histogram) Observe(d time.Duration) { h.ObserveN(d, 1) }
+
+// ObserveN counts d n times.
+func (h *Histogram) ObserveN(d time.Duration, n int) {
+	h.Sum += d * time.Duration(n)
 	lo, hi := 0, len(LatencyBounds)
 	for lo < hi {
 		if mid := (lo + hi) / 2; d <= LatencyBounds[mid] {
@@ -101,7 +104,7 @@ func (h *Histogram) Observe(d time.Duration) {
 			lo = mid + 1
 		}
 	}
-	h.Counts[lo]++
+	h.Counts[lo] += uint64(n)
 }
 
 // Count is how many were observed.

@@ -101,22 +101,38 @@ func BenchmarkBroker(b *testing.B) {
 	}
 }
 
-// BenchmarkPollOneByOne publishes, polls and acks on one goroutine.
-func BenchmarkOneByOne(b *testing.B) {
+// BenchmarkOneThread publishes, polls and acks on one goroutine.
+func BenchmarkOneThread(b *testing.B) {
+	for _, batch := range []int{1, 100} {
+		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) { oneThread(b, batch) })
+	}
+}
+
+func oneThread(b *testing.B, batch int) {
 	broker := open(b, 1)
-	m := message(b)
-	pub := core.PublishRequest{Messages: []core.Message{m}, Partition: core.AnyPartition}
-	req := core.PollRequest{Member: "m", Max: 10, MaxBytes: core.MaxPollBytes, Partition: core.AnyPartition}
+	pub := core.PublishRequest{Partition: core.AnyPartition}
+	for range batch {
+		pub.Messages = append(pub.Messages, message(b))
+	}
+	req := core.PollRequest{Member: "m", Max: batch, MaxBytes: core.MaxPollBytes, Partition: core.AnyPartition}
 	ack := core.AckRequest{Receipts: make([]core.Receipt, 1)}
 	var got core.Batch
 	var placed []core.Placement
 	b.ReportAllocs()
-	for b.Loop() {
-		placed, _ = broker.Publish(context.Background(), "t", &pub, placed[:0])
-		must(b, broker.Poll(context.Background(), "t", "g0", &req, &got))
+	b.ResetTimer()
+	for range max(1, b.N/batch) {
+		var err error
+		if placed, err = broker.Publish(context.Background(), "t", &pub, placed[:0]); err != nil {
+			b.Fatal(err)
+		}
+		if err := broker.Poll(context.Background(), "t", "g0", &req, &got); err != nil {
+			b.Fatal(err)
+		}
 		ack.Receipts[0] = got.Receipt
 		s, err := broker.Ack(context.Background(), "t", "g0", &ack)
-		must(b, err)
+		if err != nil {
+			b.Fatal(err)
+		}
 		ack.Buffer = s.Cursors
 	}
 }

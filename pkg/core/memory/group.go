@@ -137,11 +137,7 @@ func (g *group) armExpiry() {
 // has waited long enough.
 func (tr *track) ring() {
 	t := tr.group.topic
-	changes := tr.cursor.Expired(t.scratch.changes[:0], t.now)
-	for i := range changes {
-		t.apply(tr, &changes[i])
-	}
-	t.scratch.changes = changes
+	t.applyAll(tr, tr.cursor.Expired(t.scratch.changes[:0], t.now))
 	t.markReady(tr)
 	t.alarms.set(&tr.due, tr.cursor.Due(t.now))
 }
@@ -149,7 +145,7 @@ func (tr *track) ring() {
 // apply carries out a change and all that follows from it: leases that ended,
 // memory that is free, a partition that can now change hands, polls that may
 // find something.
-func (t *topic) apply(tr *track, ch *stream.Change) {
+func (t *topic) apply(tr *track, ch stream.Change) {
 	g, p := tr.group, t.partitions[tr.partition]
 	ch.Group = g.incarnation
 	ended, freed := p.Apply(tr.cursor, ch)
@@ -161,7 +157,7 @@ func (t *topic) apply(tr *track, ch *stream.Change) {
 			m.armSession()
 		}
 		if !g.queue() && g.share.Release(tr.partition) {
-			t.apply(tr, &stream.Change{Kind: stream.Fenced, At: t.now})
+			t.apply(tr, stream.Change{Kind: stream.Fenced, At: t.now})
 		}
 	}
 	if ch.Kind != stream.Granted {
@@ -211,7 +207,7 @@ func (g *group) rebalance(moved []int) {
 		}
 	}
 	for _, p := range moved {
-		t.apply(&g.tracks[p], &stream.Change{Kind: stream.Fenced, At: t.now})
+		t.apply(&g.tracks[p], stream.Change{Kind: stream.Fenced, At: t.now})
 	}
 	for _, m := range g.members {
 		m.endLostPolls()
@@ -243,7 +239,7 @@ func (m *member) leave() {
 // applyAll carries out changes that lie in scratch.changes.
 func (t *topic) applyAll(tr *track, changes []stream.Change) {
 	for i := range changes {
-		t.apply(tr, &changes[i])
+		t.apply(tr, changes[i])
 	}
 	t.scratch.changes = changes
 }

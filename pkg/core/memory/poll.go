@@ -82,6 +82,7 @@ func (g *group) poll(ctx context.Context, req *core.PollRequest, batch *core.Bat
 	if err != nil {
 		return nil, err
 	}
+	batch.Queue = g.settings.Type == core.Queue
 	batch.Generation = g.share.Generation()
 	if len(req.Acks) > 0 {
 		settled, err := g.ack(&core.AckRequest{Receipts: req.Acks, Buffer: t.scratch.places})
@@ -255,7 +256,8 @@ func (m *member) blocked(dst []core.Blocked, only int) []core.Blocked {
 // the one served last on, and reports whether there was anything.
 func (g *group) take(m *member, req *core.PollRequest, batch *core.Batch) bool {
 	t := g.topic
-	want := stream.Want{Messages: req.Max, Bytes: req.MaxBytes, Runs: core.MaxReceiptRanges}
+	want := &t.scratch.want
+	*want = stream.Want{Messages: req.Max, Bytes: req.MaxBytes, Runs: core.MaxReceiptRanges}
 	n, served := len(m.partitions), &m.served
 	if g.queue() {
 		n, served = len(g.tracks), &g.served
@@ -271,7 +273,7 @@ func (g *group) take(m *member, req *core.PollRequest, batch *core.Batch) bool {
 			continue
 		}
 		log := t.partitions[tr.partition].Log()
-		runs := tr.cursor.Offer(t.scratch.runs[:0], log, &want, t.now)
+		runs := tr.cursor.Offer(t.scratch.runs[:0], log, want, t.now)
 		t.scratch.runs = runs
 		if len(runs) == 0 {
 			continue
@@ -319,17 +321,7 @@ func (g *group) begin(m *member, batch *core.Batch) {
 // grant hands a run of a partition out.
 func (g *group) grant(m *member, tr *track, run stream.Run, batch *core.Batch) {
 	t := g.topic
-	log := t.partitions[tr.partition].Log()
-	for offset := run.From; offset < run.To; offset++ {
-		entry := log.At(offset)
-		seen, cause := tr.cursor.Seen(offset)
-		if !seen {
-			g.count.latency.Observe(t.now.Sub(entry.At))
-		}
-		g.count.redeliver(cause)
-		batch.Deliveries = append(batch.Deliveries, core.Delivery{
-			Message: entry.Message, Partition: tr.partition, Offset: offset, Attempt: tr.cursor.Attempt(offset)})
-	}
+	g.fill(batch, tr, run)
 	g.count.delivered += uint64(run.Len())
 	batch.Receipt.Ranges = append(batch.Receipt.Ranges, core.Range{Partition: tr.partition, From: run.From, To: run.To})
 	granted := 1
@@ -338,8 +330,33 @@ func (g *group) grant(m *member, tr *track, run stream.Run, batch *core.Batch) {
 	}
 	m.out += granted
 	t.leases += granted
-	t.apply(tr, &stream.Change{Kind: stream.Granted, Delivery: batch.Receipt.Delivery, Member: uint64(m.id),
+	t.apply(tr, stream.Change{Kind: stream.Granted, Delivery: batch.Receipt.Delivery, Member: uint64(m.id),
 		From: run.From, To: run.To, At: t.now, Until: t.now.Add(batch.Lease)})
+}
+
+// fill appends a run to the batch and counts what it means to the group.
+func (g *group) fill(batch *core.Batch, tr *track, run stream.Run) {
+	log, now := g.topic.partitions[tr.partition].Log(), g.topic.now
+	var published stream.Instant
+	together := 0 // messages not seen before that were published at that moment
+	for offset := run.From; offset < run.To; {
+		for _, entry := range log.Span(offset, run.To) {
+			failures, seen, ended := tr.cursor.History(offset)
+			switch {
+			case seen:
+				g.count.redeliver(ended)
+			case entry.At == published:
+				together++
+			default:
+				g.count.latency.ObserveN(now.Sub(published), together)
+				published, together = entry.At, 1
+			}
+			batch.Deliveries = append(batch.Deliveries, core.Delivery{
+				Message: entry.Message, Partition: tr.partition, Offset: offset, Attempt: failures + 1})
+			offset++
+		}
+	}
+	g.count.latency.ObserveN(now.Sub(published), together)
 }
 
 func (c *groupCounts) redeliver(cause stream.Cause) {
@@ -427,8 +444,9 @@ func (g *group) refill(receipt *core.Receipt, batch *core.Batch) bool {
 			}
 			log := t.partitions[tr.partition].Log()
 			for offset := part.From; offset < part.To; offset++ {
+				failures, _, _ := tr.cursor.History(offset)
 				batch.Deliveries = append(batch.Deliveries, core.Delivery{
-					Message: log.At(offset).Message, Partition: tr.partition, Offset: offset, Attempt: tr.cursor.Attempt(offset)})
+					Message: log.At(offset).Message, Partition: tr.partition, Offset: offset, Attempt: failures + 1})
 			}
 		}
 	}

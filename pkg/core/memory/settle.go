@@ -141,7 +141,7 @@ func (s *settlement) ackPart(tr *track, part stream.Part) {
 	s.applied = true
 	s.Late = s.Late || part.Verdict == stream.Late
 	s.group.count.acked += uint64(part.Len())
-	s.group.topic.apply(tr, &stream.Change{Kind: stream.Acked, Member: part.Member, From: part.From, To: part.To, At: s.group.topic.now})
+	s.group.topic.apply(tr, stream.Change{Kind: stream.Acked, Member: part.Member, From: part.From, To: part.To, At: s.group.topic.now})
 }
 
 // leaseLeft puts into the answer how long what is left of a receipt stays out.
@@ -326,7 +326,7 @@ func (s *settlement) extendPart(tr *track, part stream.Part, r *core.Receipt, by
 		return
 	}
 	s.applied = true
-	t.apply(tr, &stream.Change{Kind: stream.Extended, Delivery: r.Delivery, Member: part.Member, From: part.From, To: part.To, At: t.now, Until: until})
+	t.apply(tr, stream.Change{Kind: stream.Extended, Delivery: r.Delivery, Member: part.Member, From: part.From, To: part.To, At: t.now, Until: until})
 }
 
 // Return implements core.Engine.

@@ -26,6 +26,7 @@ type topic struct {
 	unixNano   int64          // the same on the wall clock
 	ended      *core.Error    // the topic is deleted, and this is what callers get
 	partitions []*partition
+	chunks     stream.Chunks
 	groups     map[string]*group
 	inOrder    []*group // of creation
 
@@ -68,6 +69,7 @@ type note struct {
 
 // scratch is memory that calls use while they hold the lock.
 type scratch struct {
+	want    stream.Want
 	runs    []stream.Run
 	parts   []stream.Part
 	changes []stream.Change
@@ -96,7 +98,7 @@ func newTopic(name string, settings core.TopicSettings, s *shared) *topic {
 		count:       counts{rejected: map[core.Code]uint64{}},
 	}
 	for i := range t.partitions {
-		t.partitions[i] = &partition{Partition: stream.NewPartition(settings.Capacity), index: i}
+		t.partitions[i] = &partition{Partition: stream.NewPartition(settings.Capacity, &t.chunks), index: i}
 	}
 	t.timer = time.AfterFunc(time.Hour, t.onTimer)
 	t.timer.Stop()

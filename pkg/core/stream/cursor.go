@@ -17,10 +17,9 @@ type Cursor interface {
 	Unacked(end int64) int64
 	// InFlight is how many messages are handed out and not settled.
 	InFlight() int64
-	// Attempt is how often offset has been handed out in vain, plus one.
-	Attempt(offset int64) int
-	// Seen reports whether offset was handed out before, and how that ended.
-	Seen(offset int64) (bool, Cause)
+	// History tells of an offset how often it has failed, whether it was handed
+	// out before, and how that ended.
+	History(offset int64) (failures int, seen bool, ended Cause)
 
 	// Available reports whether Offer would find something.
 	Available(end int64, now Instant) bool
@@ -47,7 +46,7 @@ type Cursor interface {
 
 	// apply carries a change out and returns how many leases it ended: batches
 	// of an ordered cursor, messages of a queue's.
-	apply(c *Change) (ended int)
+	apply(c Change) (ended int)
 }
 
 // A Want is what a poll still wants.
@@ -74,6 +73,29 @@ func (w *Want) take(size, failures int) bool {
 	w.Started = true
 	w.Alone = suspect
 	return true
+}
+
+// offer appends to dst as much of run, from its start on, as is still wanted.
+func (w *Want) offer(dst []Run, log *Log, run Run, failures func(offset int64) int) []Run {
+	to := run.From
+	for to < run.To && !w.Full() {
+		span := log.Span(to, run.To)
+		for i := range span {
+			if !w.take(span[i].Size(), failures(to)) {
+				return w.offered(dst, Run{run.From, to})
+			}
+			to++
+		}
+	}
+	return w.offered(dst, Run{run.From, to})
+}
+
+func (w *Want) offered(dst []Run, run Run) []Run {
+	if run.Len() == 0 {
+		return dst
+	}
+	w.Runs--
+	return append(dst, run)
 }
 
 // A Verdict says what a receipt is worth.

@@ -14,6 +14,34 @@ const (
 	chunkLen  = 1 << chunkBits
 )
 
+// A chunk is the entries of chunkLen offsets, from a multiple of it on.
+type chunk [chunkLen]Entry
+
+// Chunks keeps chunks that a log no longer needs, up to 160 KiB of them, for
+// the logs of one owner to use again: in a steady state nothing is allocated,
+// and an empty log holds nothing. The zero value is ready to use.
+type Chunks struct{ free []*chunk }
+
+// chunksKept is room for 4,096 messages.
+const chunksKept = 64
+
+func (c *Chunks) get() *chunk {
+	last := len(c.free) - 1
+	if last < 0 {
+		return new(chunk)
+	}
+	kept := c.free[last]
+	c.free = c.free[:last]
+	return kept
+}
+
+// put takes a chunk whose entries are zero.
+func (c *Chunks) put(empty *chunk) {
+	if len(c.free) < chunksKept {
+		c.free = append(c.free, empty)
+	}
+}
+
 // An Entry is one message in the log.
 type Entry struct {
 	core.Message
@@ -28,8 +56,8 @@ type Entry struct {
 type Log struct {
 	start, end int64
 	bytes      int64 // sum of Cost of what is held
-	chunks     ring[*[chunkLen]Entry]
-	spare      *[chunkLen]Entry
+	chunks     ring[*chunk]
+	shared     *Chunks
 }
 
 // Start is the first offset held.
@@ -46,8 +74,19 @@ func (l *Log) At(offset int64) *Entry {
 	if offset < l.start || offset >= l.end {
 		panic(fmt.Sprintf("stream: offset %d is not in the log [%d, %d)", offset, l.start, l.end))
 	}
-	chunk := *l.chunks.at(int(offset>>chunkBits - l.start>>chunkBits))
-	return &chunk[offset&(chunkLen-1)]
+	in := *l.chunks.at(int(offset>>chunkBits - l.start>>chunkBits))
+	return &in[offset&(chunkLen-1)]
+}
+
+// Span returns the entries from offset on that lie together: some of [from, to),
+// and at least one. It is valid until the log changes.
+func (l *Log) Span(from, to int64) []Entry {
+	if from < l.start || from >= to || to > l.end {
+		panic(fmt.Sprintf("stream: [%d, %d) is not in the log [%d, %d)", from, to, l.start, l.end))
+	}
+	in := *l.chunks.at(int(from>>chunkBits - l.start>>chunkBits))
+	first := int(from & (chunkLen - 1))
+	return in[first:min(int64(chunkLen), int64(first)+to-from)]
 }
 
 func (l *Log) append(m core.Message, at Instant) int64 {
@@ -57,7 +96,8 @@ func (l *Log) append(m core.Message, at Instant) int64 {
 	}
 	l.end++
 	l.bytes += m.Cost()
-	*l.At(offset) = Entry{m, at}
+	e := &(*l.chunks.at(l.chunks.len() - 1))[offset&(chunkLen-1)]
+	e.Message, e.At = m, at
 	return offset
 }
 
@@ -66,20 +106,18 @@ func (l *Log) grow() {
 	if l.chunks.len() > int(l.end>>chunkBits-l.start>>chunkBits) {
 		return
 	}
-	chunk := l.spare
-	if l.spare = nil; chunk == nil {
-		chunk = new([chunkLen]Entry)
-	}
-	l.chunks.push(chunk)
+	l.chunks.push(l.shared.get())
 }
 
 // trim forgets what lies below offset and returns what that cost.
 func (l *Log) trim(to int64) (freed int64) {
 	for l.start < to {
-		e := l.At(l.start)
-		freed += e.Cost()
-		*e = Entry{}
-		l.start++
+		gone := l.Span(l.start, to)
+		for i := range gone {
+			freed += gone[i].Cost()
+		}
+		clear(gone)
+		l.start += int64(len(gone))
 		if l.start&(chunkLen-1) == 0 {
 			l.release()
 		}
@@ -93,7 +131,7 @@ func (l *Log) trim(to int64) (freed int64) {
 
 // release takes the first chunk, which is empty, out of the log.
 func (l *Log) release() {
-	l.spare = *l.chunks.at(0)
+	l.shared.put(*l.chunks.at(0))
 	l.chunks.drop(1)
 }
 

@@ -29,17 +29,16 @@ type ordered struct {
 
 func newOrdered(at int64) *ordered { return &ordered{committed: at, next: at, handed: at} }
 
-func (c *ordered) Committed() int64         { return c.committed }
-func (c *ordered) Next() int64              { return c.next }
-func (c *ordered) Unacked(end int64) int64  { return end - c.committed }
-func (c *ordered) InFlight() int64          { return c.next - c.committed }
-func (c *ordered) Attempt(offset int64) int { return c.failures.of(offset) + 1 }
+func (c *ordered) Committed() int64        { return c.committed }
+func (c *ordered) Next() int64             { return c.next }
+func (c *ordered) Unacked(end int64) int64 { return end - c.committed }
+func (c *ordered) InFlight() int64         { return c.next - c.committed }
 
-func (c *ordered) Seen(offset int64) (bool, Cause) {
+func (c *ordered) History(offset int64) (failures int, seen bool, ended Cause) {
 	if offset >= c.handed {
-		return false, None
+		return 0, false, None
 	}
-	return true, c.cause
+	return c.failures.of(offset), true, c.cause
 }
 
 func (c *ordered) Lease() (member uint64, until Instant) {
@@ -57,15 +56,7 @@ func (c *ordered) Offer(dst []Run, log *Log, want *Want, now Instant) []Run {
 	if !c.Available(log.End(), now) || want.Full() {
 		return dst
 	}
-	to := c.next
-	for to < log.End() && want.take(log.At(to).Size(), c.failures.of(to)) {
-		to++
-	}
-	if to == c.next {
-		return dst
-	}
-	want.Runs--
-	return append(dst, Run{c.next, to})
+	return want.offer(dst, log, Run{c.next, log.End()}, c.failures.of)
 }
 
 func (c *ordered) Judge(dst []Part, delivery uint64, run Run) []Part {
@@ -119,7 +110,7 @@ func (c *ordered) Due(now Instant) Instant {
 	return Never
 }
 
-func (c *ordered) apply(ch *Change) (ended int) {
+func (c *ordered) apply(ch Change) (ended int) {
 	wasOut := c.out
 	switch ch.Kind {
 	case Granted:

@@ -25,8 +25,11 @@ type placed struct {
 	Cursor
 }
 
-// NewPartition makes an empty partition.
-func NewPartition(capacity int) *Partition { return &Partition{capacity: capacity} }
+// NewPartition makes an empty partition, which shares chunks with others that
+// have the same owner.
+func NewPartition(capacity int, chunks *Chunks) *Partition {
+	return &Partition{capacity: capacity, log: Log{shared: chunks}}
+}
 
 // Log is what the partition holds; it is to be read only.
 func (p *Partition) Log() *Log { return &p.log }
@@ -82,7 +85,7 @@ func (p *Partition) RemoveGroup(group uint64) (freed int64) {
 
 // Apply carries a change of a cursor out. It returns how many leases that
 // ended, and the cost of what it freed.
-func (p *Partition) Apply(c Cursor, ch *Change) (ended int, freed int64) {
+func (p *Partition) Apply(c Cursor, ch Change) (ended int, freed int64) {
 	before := c.Committed()
 	ended = c.apply(ch)
 	if after := c.Committed(); after != before && before == p.log.start {
@@ -94,7 +97,7 @@ func (p *Partition) Apply(c Cursor, ch *Change) (ended int, freed int64) {
 }
 
 // Replay applies a recorded change.
-func (p *Partition) Replay(ch *Change) {
+func (p *Partition) Replay(ch Change) {
 	for _, c := range p.cursors {
 		if c.group == ch.Group {
 			p.Apply(c.Cursor, ch)

@@ -59,14 +59,12 @@ func (c *queue) failures(offset int64) int {
 	return int(c.at(offset).failures)
 }
 
-func (c *queue) Attempt(offset int64) int { return c.failures(offset) + 1 }
-
-func (c *queue) Seen(offset int64) (bool, Cause) {
-	if offset >= c.next {
-		return false, None
+func (c *queue) History(offset int64) (failures int, seen bool, ended Cause) {
+	if offset < c.committed || offset >= c.next {
+		return 0, false, None
 	}
-	cause := c.at(offset).cause
-	return cause != None, cause
+	m := c.at(offset)
+	return int(m.failures), m.cause != None, m.cause
 }
 
 func (c *queue) Available(end int64, now Instant) bool {
@@ -102,24 +100,13 @@ func (c *queue) spans(run Run, match func(*handed) bool, yield func(Run)) {
 
 func (c *queue) Offer(dst []Run, log *Log, want *Want, now Instant) []Run {
 	c.wake(now)
-	offer := func(run Run) {
-		to := run.From
-		for !want.Full() && to < run.To && want.take(log.At(to).Size(), c.failures(to)) {
-			to++
-		}
-		if to > run.From {
-			want.Runs--
-			dst = append(dst, Run{run.From, to})
-		}
-	}
 	for _, run := range c.ready {
 		if want.Full() {
 			return dst
 		}
-		offer(run)
+		dst = want.offer(dst, log, run, c.failures)
 	}
-	offer(Run{c.next, log.End()})
-	return dst
+	return want.offer(dst, log, Run{c.next, log.End()}, c.failures)
 }
 
 func (c *queue) Judge(dst []Part, delivery uint64, run Run) []Part {
@@ -215,7 +202,7 @@ func (c *queue) holds(t timed) (yes bool) {
 	return yes
 }
 
-func (c *queue) apply(ch *Change) (ended int) {
+func (c *queue) apply(ch Change) (ended int) {
 	before := c.out
 	switch ch.Kind {
 	case Granted:
@@ -236,7 +223,7 @@ func (c *queue) apply(ch *Change) (ended int) {
 	return int(before - c.out)
 }
 
-func (c *queue) grant(ch *Change) {
+func (c *queue) grant(ch Change) {
 	run := Run{ch.From, ch.To}
 	for offset := ch.From; offset < ch.To; offset++ {
 		if offset == c.next {
@@ -291,7 +278,7 @@ func (c *queue) ack(run Run) {
 	c.acked -= int64(done)
 }
 
-func (c *queue) giveBack(ch *Change) {
+func (c *queue) giveBack(ch Change) {
 	c.spans(Run{ch.From, ch.To}, func(m *handed) bool { return m.state == leased }, func(run Run) {
 		for offset := run.From; offset < run.To; offset++ {
 			m := c.at(offset)
