@@ -41,6 +41,7 @@ type track struct {
 	group     *group
 	partition int
 	cursor    stream.Cursor
+	holder    string // of an ordered group: who got the latest delivery
 	due       alarm
 	marked    bool // it is in topic.ready
 }
@@ -157,7 +158,7 @@ func (t *topic) apply(tr *track, ch stream.Change) {
 			m.armSession()
 		}
 		if !g.queue() && g.share.Release(tr.partition) {
-			t.apply(tr, stream.Change{Kind: stream.Fenced, At: t.now})
+			tr.handOver()
 		}
 	}
 	if ch.Kind != stream.Granted {
@@ -166,6 +167,17 @@ func (t *topic) apply(tr *track, ch stream.Change) {
 	if ch.Kind != stream.Acked {
 		t.alarms.set(&tr.due, tr.cursor.Due(t.now))
 	}
+}
+
+// handOver makes the receipts of the old owner stale, now that the partition is
+// another's. While it is nobody's, and when the same member comes back, the
+// latest receipt stays as good as before.
+func (tr *track) handOver() {
+	g, t := tr.group, tr.group.topic
+	if owner := g.byID[g.share.Owner(tr.partition)]; owner != nil && owner.name != tr.holder {
+		t.apply(tr, stream.Change{Kind: stream.Fenced, At: t.now})
+	}
+	t.markReady(tr)
 }
 
 // join returns the member of that name, new or not, and notes that it was seen.
@@ -207,7 +219,7 @@ func (g *group) rebalance(moved []int) {
 		}
 	}
 	for _, p := range moved {
-		t.apply(&g.tracks[p], stream.Change{Kind: stream.Fenced, At: t.now})
+		g.tracks[p].handOver()
 	}
 	for _, m := range g.members {
 		m.endLostPolls()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/podmq/podmq/pkg/core"
+	"github.com/podmq/podmq/pkg/core/balance"
 	"github.com/podmq/podmq/pkg/core/stream"
 )
 
@@ -78,12 +79,7 @@ func (g *group) poll(ctx context.Context, req *core.PollRequest, batch *core.Bat
 	if req.Partition != core.AnyPartition && (req.Partition < 0 || req.Partition >= len(t.partitions)) {
 		return nil, unknownPartition(t.name, req.Partition, len(t.partitions))
 	}
-	m, _, err := g.join(req.Member)
-	if err != nil {
-		return nil, err
-	}
-	batch.Queue = g.settings.Type == core.Queue
-	batch.Generation = g.share.Generation()
+	batch.Queue = g.queue()
 	if len(req.Acks) > 0 {
 		settled, err := g.ack(&core.AckRequest{Receipts: req.Acks, Buffer: t.scratch.places})
 		if err != nil {
@@ -92,6 +88,11 @@ func (g *group) poll(ctx context.Context, req *core.PollRequest, batch *core.Bat
 		t.scratch.places = settled.Cursors
 		batch.Stale = settled.Stale
 	}
+	m, _, err := g.join(req.Member)
+	if err != nil {
+		return nil, err
+	}
+	batch.Generation = g.share.Generation()
 	if lost := m.lost(req.Partition); lost != nil {
 		return nil, lost
 	}
@@ -242,11 +243,7 @@ func (m *member) blocked(dst []core.Blocked, only int) []core.Blocked {
 			continue
 		}
 		if id, until := g.tracks[p].cursor.Lease(); id != 0 {
-			b := core.Blocked{Partition: p, Lease: until.Sub(g.topic.now)}
-			if owner := g.byID[g.share.Owner(p)]; owner != nil {
-				b.Member = owner.name
-			}
-			dst = append(dst, b)
+			dst = append(dst, core.Blocked{Partition: p, Member: g.memberName(balance.MemberID(id)), Lease: until.Sub(g.topic.now)})
 		}
 	}
 	return dst
@@ -329,6 +326,7 @@ func (g *group) grant(m *member, tr *track, run stream.Run, batch *core.Batch) {
 		granted = int(run.Len())
 	}
 	m.out += granted
+	tr.holder = m.name
 	t.leases += granted
 	t.apply(tr, stream.Change{Kind: stream.Granted, Delivery: batch.Receipt.Delivery, Member: uint64(m.id),
 		From: run.From, To: run.To, At: t.now, Until: t.now.Add(batch.Lease)})
