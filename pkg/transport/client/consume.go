@@ -159,6 +159,7 @@ func (k *consumer) poll(ctx context.Context) *Batch {
 		k.polls++
 		k.acks = nil
 		k.wait.reset()
+		k.reportLosses(b)
 		return b
 	}
 	if ctx.Err() != nil {
@@ -173,6 +174,16 @@ func (k *consumer) poll(ctx context.Context) *Batch {
 	k.report(fmt.Errorf("poll failed: %w", err))
 	_ = k.wait.sleep(ctx, retryIn(err)) // an end of ctx ends the loop above
 	return nil
+}
+
+// reportLosses tells of what a poll lost that went well otherwise.
+func (k *consumer) reportLosses(b *Batch) {
+	for _, s := range b.Stale {
+		k.report(fmt.Errorf("ack of %d:%d to %d refused: handed out again since", s.Partition, s.From, s.To-1))
+	}
+	for _, s := range b.Skipped {
+		k.report(fmt.Errorf("%d:%d to %d are lost: retention passed them before this group read them", s.Partition, s.From, s.To-1))
+	}
 }
 
 var errNoAnswer = errors.New("the broker does not answer")

@@ -194,6 +194,44 @@ func TestConsumeGoesOnAfterARefusedAckOfAPoll(t *testing.T) {
 	s.wantErrors("ack refused: stale_receipt")
 }
 
+func TestConsumeReportsWhatAPollLost(t *testing.T) {
+	t.Parallel()
+	s := try(t, func(s *trial, n int, verb string, _ url.Values, _ *http.Request) (*http.Response, error) {
+		switch {
+		case verb != "poll":
+			return settled(0)
+		case n == 1:
+			h := http.Header{}
+			h.Set("Podmq-Stale", `[{"partition":1,"from":4,"to":6}]`)
+			h.Set("Podmq-Skipped", `[{"partition":0,"from":7,"to":9}]`)
+			return response(200, h, nil), nil
+		}
+		return s.end()
+	}, done, "poll", "poll", "leave")
+	s.wantErrors("ack of 1:4 to 5 refused", "0:7 to 8 are lost")
+}
+
+func TestConsumeRepeatsWhateverSaysWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	acks := 0
+	s := try(t, func(s *trial, n int, verb string, _ url.Values, _ *http.Request) (*http.Response, error) {
+		if verb == "ack" {
+			if acks++; acks == 1 {
+				return refuse(503, "a_new_code", time.Second)
+			}
+		}
+		switch {
+		case verb != "poll":
+			return settled(0)
+		case n == 1:
+			return handOut(t, "R1", 30*time.Second, "0:0=a", "0:1=b")
+		}
+		return s.end()
+	}, done, "poll", "ack partition=0&receipt=R1&upto=0", "ack partition=0&receipt=R1&upto=0", "poll ack=R1", "leave")
+	s.wantSeen("a", "b")
+	s.wantErrors("ack of 0:0 failed: a_new_code")
+}
+
 func TestConsumeHandlesWhatItHasInHandWhenTheBrokerIsRestarted(t *testing.T) {
 	t.Parallel()
 	s := try(t, func(s *trial, n int, verb string, _ url.Values, _ *http.Request) (*http.Response, error) {

@@ -31,8 +31,10 @@ type Batch struct {
 	Receipt    string        // of all messages
 	Lease      time.Duration // how long they can be settled
 	Generation int64
-	Epoch      string // the run of the broker that handed them out
-	Blocked    []Blocked
+	Epoch      string            // the run of the broker that handed them out
+	Stale      []core.StaleRange // of PollRequest.Acks: what no longer counted
+	Skipped    []core.Skipped    // what retention took from the group since its last poll
+	Blocked    []Blocked         // of an empty batch
 }
 
 // Blocked is a partition that an empty poll passed over because a batch is out.
@@ -114,9 +116,9 @@ func readBatch(a *answer) (*Batch, error) {
 	if b.Generation, err = headerInt(a.header, "Podmq-Generation"); err != nil {
 		return nil, err
 	}
-	if text := a.header.Get("Podmq-Blocked"); text != "" {
-		if err := json.Unmarshal([]byte(text), &b.Blocked); err != nil {
-			return nil, badAnswer("its header Podmq-Blocked is %.100q", text)
+	for name, list := range map[string]any{"Podmq-Stale": &b.Stale, "Podmq-Skipped": &b.Skipped, "Podmq-Blocked": &b.Blocked} {
+		if err := headerList(a.header, name, list); err != nil {
+			return nil, err
 		}
 	}
 	if count < 0 || count > core.MaxPollMessages {
@@ -172,6 +174,18 @@ func headerInt(h http.Header, name string) (int64, error) {
 		return 0, badAnswer("its header %s is %.40q", name, text)
 	}
 	return n, nil
+}
+
+// headerList reads a header that holds a JSON array; a missing one is none.
+func headerList(h http.Header, name string, list any) error {
+	text := h.Get(name)
+	if text == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), list); err != nil {
+		return badAnswer("its header %s is %.100q", name, text)
+	}
+	return nil
 }
 
 func badAnswer(format string, args ...any) error {

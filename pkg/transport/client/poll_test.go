@@ -3,6 +3,7 @@ package client
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -42,15 +43,35 @@ func TestPollReadsFramesByteForByte(t *testing.T) {
 	}
 }
 
-func TestPollSaysWhatIsBlocked(t *testing.T) {
+func TestPollSaysWhatIsBlockedStaleAndSkipped(t *testing.T) {
 	c, _ := newFake(t, func(string, url.Values, *http.Request) (*http.Response, error) {
 		h := http.Header{}
 		h.Set("Podmq-Blocked", `[{"partition":2,"member":"c1","lease_ms":1500}]`)
+		h.Set("Podmq-Stale", `[{"partition":1,"from":4,"to":6}]`)
+		h.Set("Podmq-Skipped", `[{"partition":0,"from":7,"to":9}]`)
 		return response(200, h, nil), nil
 	})
 	b, err := c.Poll(t.Context(), "orders", "billing", PollRequest{})
-	if err != nil || len(b.Messages) != 0 || len(b.Blocked) != 1 || b.Blocked[0] != (Blocked{2, "c1", 1500 * time.Millisecond}) {
+	if err != nil || len(b.Messages) != 0 ||
+		!slices.Equal(b.Blocked, []Blocked{{2, "c1", 1500 * time.Millisecond}}) ||
+		!slices.Equal(b.Stale, []core.StaleRange{{Partition: 1, From: 4, To: 6}}) ||
+		!slices.Equal(b.Skipped, []core.Skipped{{Partition: 0, From: 7, To: 9}}) {
 		t.Errorf("Poll returned %+v, %v", b, err)
+	}
+}
+
+func TestPollRefusesAnAnswerThatContradictsItself(t *testing.T) {
+	for name, value := range map[string]string{
+		"Podmq-Count": "1", "Podmq-Lease-Ms": "soon", "Podmq-Generation": "x", "Podmq-Blocked": "{", "Podmq-Stale": "7", "Podmq-Skipped": "no",
+	} {
+		c, _ := newFake(t, func(string, url.Values, *http.Request) (*http.Response, error) {
+			h := http.Header{}
+			h.Set(name, value)
+			return response(200, h, nil), nil
+		})
+		if b, err := c.Poll(t.Context(), "orders", "billing", PollRequest{}); core.CodeOf(err) != core.CodeInternal {
+			t.Errorf("with %s: %s Poll returned %+v, %v", name, value, b, err)
+		}
 	}
 }
 

@@ -114,10 +114,11 @@ func (h *batchInHand) refused(d *Delivery, what string, err error) {
 	}
 }
 
-// passing reports whether the same call may succeed later.
+// passing reports whether the same call may succeed later. A refusal that says
+// when to come back does, also one with a code that is younger than this client.
 func passing(err error) bool {
 	var refused *core.Error
-	return !errors.As(err, &refused) || refused.Retryable()
+	return !errors.As(err, &refused) || refused.Retryable() || refused.RetryAfter > 0
 }
 
 // overtime is a context that ends d after ctx does.
