@@ -1,0 +1,177 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/podmq/podmq/pkg/core"
+	"github.com/podmq/podmq/pkg/transport/options"
+)
+
+// declaredTopic is one entry of PODMQ_TOPICS.
+type declaredTopic struct {
+	name   string
+	spec   core.TopicSpec
+	groups []string
+}
+
+// declaredGroup is one entry of PODMQ_GROUPS.
+type declaredGroup struct {
+	topic, name string
+	spec        core.GroupSpec
+}
+
+// topicList is PODMQ_TOPICS: entries of the form name?option=value&…, separated
+// by semicolons or new lines.
+type topicList struct {
+	text   string
+	topics []declaredTopic
+}
+
+// Decode implements envconfig.Decoder. The error joins one for each bad entry.
+func (l *topicList) Decode(text string) error {
+	seen := map[string]bool{}
+	return eachEntry(text, &l.text, func(name string, opts []option) error {
+		t := declaredTopic{name: name}
+		if err := core.CheckName("topic", name); err != nil {
+			return err
+		}
+		if seen[name] {
+			return fmt.Errorf("cannot declare topic %s twice", name)
+		}
+		seen[name] = true
+		for _, o := range opts {
+			if o.name == "groups" {
+				groups, err := groupNames(o.value)
+				if err != nil {
+					return err
+				}
+				t.groups = groups
+				continue
+			}
+			if known, err := options.SetTopic(&t.spec, o.name, o.value); err != nil {
+				return err
+			} else if !known {
+				return fmt.Errorf("cannot use option %.40q: those of a topic are %s, groups", o.name, options.TopicNames)
+			}
+		}
+		l.topics = append(l.topics, t)
+		_, err := t.spec.Settings(sane)
+		return err
+	})
+}
+
+func (l topicList) String() string { return l.text }
+
+// sane stands for what an entry leaves out, so that the entry can be judged by
+// what it says alone.
+var sane = core.TopicSettings{Partitions: 1, Capacity: core.DefaultCapacity, AckTimeout: core.DefaultAckTimeout}
+
+func groupNames(value string) ([]string, error) {
+	names := strings.Split(value, ",")
+	seen := map[string]bool{}
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+		if err := core.CheckName("group", names[i]); err != nil {
+			return nil, err
+		}
+		if seen[names[i]] {
+			return nil, fmt.Errorf("cannot declare group %s twice", names[i])
+		}
+		seen[names[i]] = true
+	}
+	return names, nil
+}
+
+// groupList is PODMQ_GROUPS: entries of the form topic/group?option=value&….
+type groupList struct {
+	text   string
+	groups []declaredGroup
+}
+
+// Decode implements envconfig.Decoder. The error joins one for each bad entry.
+func (l *groupList) Decode(text string) error {
+	seen := map[string]bool{}
+	return eachEntry(text, &l.text, func(name string, opts []option) error {
+		topic, group, ok := strings.Cut(name, "/")
+		if !ok {
+			return fmt.Errorf("cannot read it: an entry is topic/group?option=value&..., and the slash is missing")
+		}
+		g := declaredGroup{topic: topic, name: group}
+		if err := cmp.Or(core.CheckName("topic", topic), core.CheckName("group", group)); err != nil {
+			return err
+		}
+		if seen[name] {
+			return fmt.Errorf("cannot declare group %s twice", name)
+		}
+		seen[name] = true
+		for _, o := range opts {
+			if known, err := options.SetGroup(&g.spec, o.name, o.value); err != nil {
+				return err
+			} else if !known {
+				return fmt.Errorf("cannot use option %.40q: those of a group are %s", o.name, options.GroupNames)
+			}
+		}
+		l.groups = append(l.groups, g)
+		_, err := g.spec.Settings()
+		return err
+	})
+}
+
+func (l groupList) String() string { return l.text }
+
+// An option is one name and value behind the question mark, decoded as in a
+// query.
+type option struct{ name, value string }
+
+// eachEntry calls read for each entry of a list, joins what it refuses with the
+// entry's number, and sets normal to the list on one line.
+func eachEntry(text string, normal *string, read func(name string, opts []option) error) error {
+	var faults []error
+	var entries []string
+	split := func(r rune) bool { return r == ';' || r == '\n' || r == '\r' }
+	for _, entry := range strings.FieldsFunc(text, split) {
+		entry = strings.TrimSpace(entry)
+		if entry == "" {
+			continue
+		}
+		entries = append(entries, entry)
+		name, query, _ := strings.Cut(entry, "?")
+		opts, err := readOptions(query)
+		if err == nil {
+			err = read(name, opts)
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("entry %d (%.80s): %s", len(entries), entry, detail(err)))
+		}
+	}
+	*normal = strings.Join(entries, "; ")
+	return errors.Join(faults...)
+}
+
+func readOptions(query string) ([]option, error) {
+	var opts []option
+	seen := map[string]bool{}
+	for pair := range strings.SplitSeq(query, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, fmt.Errorf("cannot read option %.40q: it is name=value", pair)
+		}
+		value, err := url.QueryUnescape(value)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read option %.40q: its percent-encoding is broken", pair)
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("cannot use option %s twice", name)
+		}
+		seen[name] = true
+		opts = append(opts, option{name, value})
+	}
+	return opts, nil
+}
