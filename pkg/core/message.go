@@ -26,11 +26,15 @@ import (
 type Message struct {
 	block       []byte
 	publishedAt int64 // ns since the Unix epoch; 0 until appended
+	size, cost  uint32
 }
 
 const (
 	blockFixed = 8
 	noKey      = math.MaxUint16
+
+	// slotBytes is what a message takes in a log beside its block.
+	slotBytes = 56
 
 	attrContentType = ":content-type"
 	attrSender      = ":sender"
@@ -57,7 +61,7 @@ type Content struct {
 // colon, text that is not UTF-8) and CodeTooLarge (key, headers, or all of it
 // beyond maxBytes).
 func NewMessage(c *Content, maxBytes int) (Message, error) {
-	key, attrs := 0, 0
+	key, attrs, headers := 0, 0, 0
 	if c.HasKey {
 		key = len(c.Key)
 	}
@@ -70,6 +74,7 @@ func NewMessage(c *Content, maxBytes int) (Message, error) {
 			return Message{}, err
 		}
 		add(h.Name, h.Value)
+		headers += len(h.Name) + len(h.Value)
 	}
 	for _, own := range c.own() {
 		if own.Value == "" {
@@ -83,7 +88,7 @@ func NewMessage(c *Content, maxBytes int) (Message, error) {
 	if attrs > MaxHeaderBytes {
 		return Message{}, tooLarge("headers", attrs, MaxHeaderBytes)
 	}
-	if n := key + attrs + len(c.Payload); n > maxBytes {
+	if n := key + headers + len(c.Payload); n > maxBytes {
 		return Message{}, tooLarge("message", n, maxBytes)
 	}
 
@@ -105,7 +110,22 @@ func NewMessage(c *Content, maxBytes int) (Message, error) {
 		}
 	}
 	b = append(b, c.Payload...)
-	return Message{block: b}, nil
+	return newMessage(b), nil
+}
+
+// newMessage measures a block that is in order.
+func newMessage(block []byte) Message {
+	m := Message{block: block}
+	headers := 0
+	m.attrs(func(name, value []byte) bool {
+		if name[0] != ':' {
+			headers += len(name) + len(value)
+		}
+		return true
+	})
+	m.size = uint32(len(m.Payload()) + m.keyLen() + headers)
+	m.cost = max(m.size+MessageOverhead, uint32(len(block))+slotBytes)
+	return m
 }
 
 func (c *Content) own() [3]Header {
@@ -149,7 +169,7 @@ func ParseMessage(b []byte, maxBytes int) (m Message, rest []byte, err error) {
 	if size < blockFixed-4 {
 		return m, nil, Errorf(CodeInvalidRequest, "cannot read frame: its size is %d, the least is %d", size, blockFixed-4)
 	}
-	if n := size - (blockFixed - 4); n > int64(maxBytes) {
+	if n := size - (blockFixed - 4); n > int64(maxBytes)+MaxHeaderBytes {
 		return m, nil, tooLarge("message", int(n), maxBytes)
 	}
 	if int64(len(b)) < 4+size {
@@ -171,7 +191,11 @@ func ParseMessage(b []byte, maxBytes int) (m Message, rest []byte, err error) {
 	if err := checkAttrs(block[blockFixed+key : blockFixed+key+attrs]); err != nil {
 		return m, nil, err
 	}
-	return Message{block: append(make([]byte, 0, len(block)), block...)}, b[4+size:], nil
+	m = newMessage(append(make([]byte, 0, len(block)), block...))
+	if m.Size() > maxBytes {
+		return Message{}, nil, tooLarge("message", m.Size(), maxBytes)
+	}
+	return m, b[4+size:], nil
 }
 
 func checkAttrs(a []byte) error {
@@ -226,11 +250,14 @@ func (m Message) Key() []byte {
 // Payload returns the payload's bytes, which must not be changed.
 func (m Message) Payload() []byte { return m.block[blockFixed+m.keyLen()+m.attrLen():] }
 
-// Size is payload plus key plus headers, in bytes.
-func (m Message) Size() int { return len(m.block) - blockFixed }
+// Size is payload plus key plus headers, in bytes; content type, sender and id
+// do not count.
+func (m Message) Size() int { return int(m.size) }
 
-// Cost is what the message counts against the memory budget while it is held.
-func (m Message) Cost() int64 { return int64(m.Size() + MessageOverhead) }
+// Cost is what the message counts against the memory budget while it is held:
+// Size plus MessageOverhead, which covers a content type, sender and id of the
+// usual length, or what it really takes where they are longer.
+func (m Message) Cost() int64 { return int64(m.cost) }
 
 // PublishedAt is when the message was appended, by the wall clock.
 func (m Message) PublishedAt() time.Time { return time.Unix(0, m.publishedAt) }

@@ -108,7 +108,7 @@ func (r *Receipt) UnmarshalText(text []byte) error {
 	for ok && len(b) > 0 {
 		g := Range{Partition: int(next()), From: int64(next())}
 		g.To = g.From + int64(next())
-		ok = ok && g.Partition >= 0 && g.Partition < MaxPartitions && g.From >= 0 && g.To > g.From
+		ok = ok && g.Partition >= 0 && g.Partition < MaxPartitions && g.From >= 0 && g.To > g.From && g.To-g.From <= MaxPollMessages
 		in.Ranges = append(in.Ranges, g)
 	}
 	if !ok || len(in.Ranges) == 0 {

@@ -25,7 +25,7 @@ var receipts = map[string]core.Receipt{
 
 func largestRanges() (all []core.Range) {
 	for i := range core.MaxReceiptRanges {
-		all = append(all, core.Range{Partition: core.MaxPartitions - 1 - i, From: math.MaxInt64 / 2, To: math.MaxInt64})
+		all = append(all, core.Range{Partition: core.MaxPartitions - 1 - i, From: math.MaxInt64 - core.MaxPollMessages, To: math.MaxInt64})
 	}
 	return all
 }
