@@ -334,12 +334,18 @@ func (g *group) grant(m *member, tr *track, run stream.Run, batch *core.Batch) {
 
 // fill appends a run to the batch and counts what it means to the group.
 func (g *group) fill(batch *core.Batch, tr *track, run stream.Run) {
-	log, now := g.topic.partitions[tr.partition].Log(), g.topic.now
+	log, now, fresh := g.topic.partitions[tr.partition].Log(), g.topic.now, tr.cursor.Fresh()
 	var published stream.Instant
 	together := 0 // messages not seen before that were published at that moment
+	to := batch.Deliveries
 	for offset := run.From; offset < run.To; {
-		for _, entry := range log.Span(offset, run.To) {
-			failures, seen, ended := tr.cursor.History(offset)
+		span := log.Span(offset, run.To)
+		for i := range span {
+			entry := &span[i]
+			failures, seen, ended := 0, false, stream.None
+			if offset < fresh {
+				failures, seen, ended = tr.cursor.History(offset)
+			}
 			switch {
 			case seen:
 				g.count.redeliver(ended)
@@ -349,11 +355,11 @@ func (g *group) fill(batch *core.Batch, tr *track, run stream.Run) {
 				g.count.latency.ObserveN(now.Sub(published), together)
 				published, together = entry.At, 1
 			}
-			batch.Deliveries = append(batch.Deliveries, core.Delivery{
-				Message: entry.Message, Partition: tr.partition, Offset: offset, Attempt: failures + 1})
+			to = append(to, core.Delivery{Message: entry.Message, Partition: tr.partition, Offset: offset, Attempt: failures + 1})
 			offset++
 		}
 	}
+	batch.Deliveries = to
 	g.count.latency.ObserveN(now.Sub(published), together)
 }
 

@@ -82,7 +82,10 @@ func (t *topic) plan(w *publisher, req *core.PublishRequest) error {
 	for i := range req.Messages {
 		m := &req.Messages[i]
 		p := req.Partition
-		if p == core.AnyPartition && m.HasKey() {
+		switch {
+		case n == 1:
+			p = 0
+		case p == core.AnyPartition && m.HasKey():
 			p = core.PartitionFor(m.Key(), n)
 		}
 		switch {
@@ -313,6 +316,17 @@ func (t *topic) choose(w *publisher) refusal {
 		overtakes := p.waiting.n > 0 && p.waiting.first.who != w
 		return p.Room() > p.planned && !overtakes
 	}
+	if w.only != core.AnyPartition {
+		p := t.partitions[w.only]
+		if !open(p) || p.Room() < len(w.placed) {
+			return refusal{core.CodePartitionFull, w.only}
+		}
+		for i := range w.placed {
+			w.placed[i].Partition = w.only
+		}
+		t.scratch.touched = append(t.scratch.touched, p)
+		return refusal{}
+	}
 	unkeyed := 0
 	for i, p := range w.keyed {
 		switch {
@@ -354,11 +368,13 @@ func (t *topic) nextOpen(open func(*partition) bool) *partition {
 }
 
 func (t *topic) append(w *publisher) {
-	for i, m := range w.req.Messages {
-		p := t.partitions[w.placed[i].Partition]
-		w.placed[i].Offset = p.Append(m.Published(t.unixNano), t.now)
-		t.count.publishedBytes += uint64(m.Size())
+	size := 0
+	for i := range w.req.Messages {
+		m := &w.req.Messages[i]
+		w.placed[i].Offset = t.partitions[w.placed[i].Partition].Append(m, t.unixNano, t.now)
+		size += m.Size()
 	}
+	t.count.publishedBytes += uint64(size)
 	t.count.published += uint64(len(w.req.Messages))
 	if len(t.groups) == 0 {
 		t.unheard(len(w.req.Messages))

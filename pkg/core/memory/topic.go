@@ -123,7 +123,7 @@ func (t *topic) enter() error {
 		t.mu.Unlock()
 		return t.ended
 	}
-	if now > t.now {
+	if now >= t.now {
 		t.now, t.unixNano = now, unixNano
 	}
 	t.tick()

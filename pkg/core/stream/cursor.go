@@ -17,6 +17,8 @@ type Cursor interface {
 	Unacked(end int64) int64
 	// InFlight is how many messages are handed out and not settled.
 	InFlight() int64
+	// Fresh is the first offset that was never handed out.
+	Fresh() int64
 	// History tells of an offset how often it has failed, whether it was handed
 	// out before, and how that ended.
 	History(offset int64) (failures int, seen bool, ended Cause)

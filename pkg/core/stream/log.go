@@ -89,7 +89,7 @@ func (l *Log) Span(from, to int64) []Entry {
 	return in[first:min(int64(chunkLen), int64(first)+to-from)]
 }
 
-func (l *Log) append(m core.Message, at Instant) int64 {
+func (l *Log) append(m *core.Message, unixNano int64, at Instant) int64 {
 	offset := l.end
 	if l.start == l.end || offset&(chunkLen-1) == 0 {
 		l.grow()
@@ -97,7 +97,7 @@ func (l *Log) append(m core.Message, at Instant) int64 {
 	l.end++
 	l.bytes += m.Cost()
 	e := &(*l.chunks.at(l.chunks.len() - 1))[offset&(chunkLen-1)]
-	e.Message, e.At = m, at
+	e.Message, e.At = m.Published(unixNano), at
 	return offset
 }
 

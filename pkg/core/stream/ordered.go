@@ -32,6 +32,7 @@ func newOrdered(at int64) *ordered { return &ordered{committed: at, next: at, ha
 func (c *ordered) Committed() int64        { return c.committed }
 func (c *ordered) Next() int64             { return c.next }
 func (c *ordered) Unacked(end int64) int64 { return end - c.committed }
+func (c *ordered) Fresh() int64            { return c.handed }
 func (c *ordered) InFlight() int64         { return c.next - c.committed }
 
 func (c *ordered) History(offset int64) (failures int, seen bool, ended Cause) {

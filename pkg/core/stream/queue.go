@@ -46,6 +46,7 @@ func newQueue(at int64) *queue { return &queue{committed: at, next: at} }
 
 func (c *queue) Committed() int64         { return c.committed }
 func (c *queue) Next() int64              { return c.next }
+func (c *queue) Fresh() int64             { return c.next }
 func (c *queue) Unacked(end int64) int64  { return end - c.committed - c.acked }
 func (c *queue) InFlight() int64          { return c.out }
 func (c *queue) Lease() (uint64, Instant) { return 0, 0 }
