@@ -108,7 +108,7 @@ func newTopic(name string, settings core.TopicSettings, s *shared) *topic {
 // same reports with an error whether the topic is not as spec says.
 func (t *topic) same(spec core.TopicSpec) error {
 	if differs := spec.Differs(t.settings); differs != "" {
-		return core.Errorf(core.CodeTopicExists, "cannot create topic %s: it exists with another %s; use it as it is, or delete it first", t.name, differs).
+		return core.Errorf(core.CodeTopicExists, "cannot create topic %s: it exists with another value of %s; use it as it is, or delete it first", t.name, differs).
 			With("topic", t.name).With("parameter", differs)
 	}
 	return nil
@@ -269,7 +269,7 @@ func (b *Broker) CreateGroup(_ context.Context, topic, name string, spec core.Gr
 	defer t.leave()
 	if g := t.groups[name]; g != nil {
 		if differs := spec.Differs(g.settings); differs != "" {
-			return false, core.Errorf(core.CodeGroupExists, "cannot create group %s of topic %s: it exists with another %s; use it as it is, or delete it first", name, t.name, differs).
+			return false, core.Errorf(core.CodeGroupExists, "cannot create group %s of topic %s: it exists with another value of %s; use it as it is, or delete it first", name, t.name, differs).
 				With("topic", t.name).With("group", g.name).With("parameter", differs)
 		}
 		return false, nil
