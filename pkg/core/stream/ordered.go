@@ -23,6 +23,7 @@ type ordered struct {
 	granted   Instant
 	until     Instant
 	notBefore Instant // back-off: nothing is handed out before
+	waitsFor  int64   // the message whose back-off that is
 	cause     Cause   // why the latest delivery came back
 	failures  failures
 }
@@ -127,6 +128,9 @@ func (c *ordered) apply(ch Change) (ended int) {
 		c.next = max(c.next, c.committed)
 		c.out = c.out && c.committed < c.next
 		c.failures.forget(c.committed)
+		if c.committed > c.waitsFor {
+			c.notBefore = 0 // it was acked late: nothing is left to wait for
+		}
 		if c.committed >= c.handed {
 			c.cause = None
 		}
@@ -135,7 +139,7 @@ func (c *ordered) apply(ch Change) (ended int) {
 			c.failures.add(offset, c.committed)
 		}
 		c.next, c.out = c.committed, false
-		c.notBefore = ch.Until
+		c.notBefore, c.waitsFor = ch.Until, ch.FailedFrom
 		if ch.Cause == Unsent {
 			c.handed = max(c.handedBefore, c.committed)
 		} else {
