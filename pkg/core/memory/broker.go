@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/podmq/podmq/pkg/core"
 )
@@ -65,7 +64,6 @@ func New(o Options) *Broker {
 	rand.Read(epoch[:])
 	b := &Broker{
 		shared: &shared{
-			clock:  clock{time.Now()},
 			epoch:  binary.BigEndian.Uint64(epoch[:]),
 			budget: budget{limit: o.MaxBytes},
 			log:    o.Logger,
@@ -87,6 +85,7 @@ func New(o Options) *Broker {
 	}
 	b.pollers.New = func() any { return newPoller() }
 	b.publishers.New = func() any { return newPublisher() }
+	b.clock.start()
 	b.topics.Store(&map[string]*topic{})
 	return b
 }

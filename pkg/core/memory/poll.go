@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -337,7 +338,7 @@ func (g *group) fill(batch *core.Batch, tr *track, run stream.Run) {
 	log, now, fresh := g.topic.partitions[tr.partition].Log(), g.topic.now, tr.cursor.Fresh()
 	var published stream.Instant
 	together := 0 // messages not seen before that were published at that moment
-	to := batch.Deliveries
+	to := slices.Grow(batch.Deliveries, int(run.Len()))
 	for offset := run.From; offset < run.To; {
 		span := log.Span(offset, run.To)
 		for i := range span {

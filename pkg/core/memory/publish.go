@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/podmq/podmq/pkg/core"
@@ -11,9 +12,10 @@ import (
 type publisher struct {
 	req    *core.PublishRequest
 	placed []core.Placement // one a message; Partition is AnyPartition until one is chosen
-	keyed  []int            // the partition of each message, AnyPartition for the choice by room
 	only   int              // the one partition that all want, or AnyPartition
+	keyed  []int            // otherwise: that of each message, AnyPartition for the choice by room
 	cost   int64
+	size   int
 	ctx    context.Context
 
 	everyone place[*publisher] // in topic.publishing while it waits
@@ -78,27 +80,36 @@ func (t *topic) plan(w *publisher, req *core.PublishRequest) error {
 	case req.Partition != core.AnyPartition && (req.Partition < 0 || req.Partition >= n):
 		return unknownPartition(t.name, req.Partition, n)
 	}
-	w.req, w.only, w.cost = req, core.AnyPartition, 0
+	w.req, w.only, w.cost, w.size = req, req.Partition, 0, 0
+	if n == 1 {
+		w.only = 0
+	}
+	w.placed = slices.Grow(w.placed[:0], len(req.Messages))[:len(req.Messages)]
 	for i := range req.Messages {
-		m := &req.Messages[i]
-		p := req.Partition
-		switch {
-		case n == 1:
-			p = 0
-		case p == core.AnyPartition && m.HasKey():
-			p = core.PartitionFor(m.Key(), n)
-		}
-		switch {
-		case i == 0:
-			w.only = p
-		case p != w.only:
-			w.only = core.AnyPartition
-		}
-		w.keyed = append(w.keyed, p)
-		w.placed = append(w.placed, core.Placement{})
-		w.cost += m.Cost()
+		w.cost += req.Messages[i].Cost()
+		w.size += req.Messages[i].Size()
+	}
+	if w.only == core.AnyPartition {
+		w.key(n)
 	}
 	return t.fits(w)
+}
+
+// key chooses the partition of each message that has a key.
+func (w *publisher) key(partitions int) {
+	w.keyed = w.keyed[:0]
+	same := true
+	for i := range w.req.Messages {
+		p := core.AnyPartition
+		if m := &w.req.Messages[i]; m.HasKey() {
+			p = core.PartitionFor(m.Key(), partitions)
+		}
+		w.keyed = append(w.keyed, p)
+		same = same && p == w.keyed[0]
+	}
+	if same {
+		w.only = w.keyed[0]
+	}
 }
 
 // fits refuses what no amount of waiting could make room for.
@@ -119,12 +130,16 @@ func (t *topic) fits(w *publisher) error {
 	if n <= t.settings.Capacity {
 		return nil
 	}
-	counts := make([]int, t.settings.Partitions)
 	worst, total := 0, t.settings.Capacity*t.settings.Partitions
-	for _, p := range w.keyed {
-		if p != core.AnyPartition {
-			counts[p]++
-			worst = max(worst, counts[p])
+	if w.only != core.AnyPartition {
+		worst = n
+	} else {
+		counts := make([]int, t.settings.Partitions)
+		for _, p := range w.keyed {
+			if p != core.AnyPartition {
+				counts[p]++
+				worst = max(worst, counts[p])
+			}
 		}
 	}
 	if worst > t.settings.Capacity || n > total {
@@ -368,13 +383,19 @@ func (t *topic) nextOpen(open func(*partition) bool) *partition {
 }
 
 func (t *topic) append(w *publisher) {
-	size := 0
-	for i := range w.req.Messages {
-		m := &w.req.Messages[i]
-		w.placed[i].Offset = t.partitions[w.placed[i].Partition].Append(m, t.unixNano, t.now)
-		size += m.Size()
+	unixNano := t.clock.unixNano(t.now)
+	for from := 0; from < len(w.placed); {
+		p, to := w.placed[from].Partition, from+1
+		for to < len(w.placed) && w.placed[to].Partition == p {
+			to++
+		}
+		first := t.partitions[p].Append(w.req.Messages[from:to], unixNano, t.now)
+		for i := range w.placed[from:to] {
+			w.placed[from+i].Offset = first + int64(i)
+		}
+		from = to
 	}
-	t.count.publishedBytes += uint64(size)
+	t.count.publishedBytes += uint64(w.size)
 	t.count.published += uint64(len(w.req.Messages))
 	if len(t.groups) == 0 {
 		t.unheard(len(w.req.Messages))

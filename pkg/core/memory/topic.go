@@ -23,7 +23,6 @@ type topic struct {
 
 	mu         sync.Mutex
 	now        stream.Instant // of this entry; never goes back
-	unixNano   int64          // the same on the wall clock
 	ended      *core.Error    // the topic is deleted, and this is what callers get
 	partitions []*partition
 	chunks     stream.Chunks
@@ -117,15 +116,13 @@ func (t *topic) same(spec core.TopicSpec) error {
 // enter takes the lock and lets time do what it has to do. It fails, without
 // the lock, when the topic has ended.
 func (t *topic) enter() error {
-	now, unixNano := t.clock.now()
+	now := t.clock.now()
 	t.mu.Lock()
 	if t.ended != nil {
 		t.mu.Unlock()
 		return t.ended
 	}
-	if now >= t.now {
-		t.now, t.unixNano = now, unixNano
-	}
+	t.now = max(t.now, now)
 	t.tick()
 	return nil
 }

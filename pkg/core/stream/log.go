@@ -89,16 +89,22 @@ func (l *Log) Span(from, to int64) []Entry {
 	return in[first:min(int64(chunkLen), int64(first)+to-from)]
 }
 
-func (l *Log) append(m *core.Message, unixNano int64, at Instant) int64 {
-	offset := l.end
-	if l.start == l.end || offset&(chunkLen-1) == 0 {
-		l.grow()
+func (l *Log) append(ms []core.Message, unixNano int64, at Instant) int64 {
+	first := l.end
+	for len(ms) > 0 {
+		if l.start == l.end || l.end&(chunkLen-1) == 0 {
+			l.grow()
+		}
+		to := (*l.chunks.at(l.chunks.len() - 1))[l.end&(chunkLen-1):]
+		n := min(len(to), len(ms))
+		for i := range to[:n] {
+			to[i].Message, to[i].At = ms[i].Published(unixNano), at
+			l.bytes += ms[i].Cost()
+		}
+		l.end += int64(n)
+		ms = ms[n:]
 	}
-	l.end++
-	l.bytes += m.Cost()
-	e := &(*l.chunks.at(l.chunks.len() - 1))[offset&(chunkLen-1)]
-	e.Message, e.At = m.Published(unixNano), at
-	return offset
+	return first
 }
 
 // grow adds the chunk of l.end, unless it is there.
@@ -135,12 +141,12 @@ func (l *Log) release() {
 	l.chunks.drop(1)
 }
 
-// skip gives an offset to a message that nobody will read.
-func (l *Log) skip() int64 {
+// skip gives offsets to n messages that nobody will read, and returns the first.
+func (l *Log) skip(n int) int64 {
 	if l.start != l.end {
 		panic(fmt.Sprintf("stream: cannot skip %d, [%d, %d) is held", l.end, l.start, l.end))
 	}
-	l.start++
-	l.end++
-	return l.end - 1
+	l.end += int64(n)
+	l.start = l.end
+	return l.end - int64(n)
 }

@@ -43,16 +43,16 @@ func (p *Partition) Room() int { return p.capacity - int(p.Backlog()) }
 // Groups is how many groups read the partition.
 func (p *Partition) Groups() int { return len(p.cursors) }
 
-// Append adds a message, published at that time by the wall clock and at by the
-// engine's, and returns its offset.
-func (p *Partition) Append(m *core.Message, unixNano int64, at Instant) int64 {
+// Append adds messages, published at that time by the wall clock and at by the
+// engine's, and returns the offset of the first; the others follow it.
+func (p *Partition) Append(ms []core.Message, unixNano int64, at Instant) int64 {
 	if len(p.cursors) == 0 {
-		return p.log.skip()
+		return p.log.skip(len(ms))
 	}
-	if p.Room() < 1 {
-		panic(fmt.Sprintf("stream: append to a full partition: backlog %d, capacity %d", p.Backlog(), p.capacity))
+	if p.Room() < len(ms) {
+		panic(fmt.Sprintf("stream: append of %d to a partition with a backlog of %d and a capacity of %d", len(ms), p.Backlog(), p.capacity))
 	}
-	return p.log.append(m, unixNano, at)
+	return p.log.append(ms, unixNano, at)
 }
 
 // AddGroup gives a group a cursor, at the end of the log or at its start.
