@@ -135,10 +135,8 @@ func (c *conn) exchange() bool {
 	defer k.reset()
 
 	r, err := k.answer()
-	if err != nil || c.lost() {
+	if err != nil || c.lost() && k.batched {
 		k.giveBack()
-	}
-	if err != nil {
 		if c.lost() {
 			return false
 		}
@@ -174,13 +172,15 @@ func (c *conn) respond(r *response, keep bool) {
 		c.out = c.server.buffers.get()
 	}
 	c.out.b = c.server.appendHead(c.out.b, r, &c.call, keep)
-	switch {
-	case c.call.header.IsHead():
-	case len(r.body) < vectorFrom:
-		c.out.b = append(c.out.b, r.body...)
-	default:
-		_ = c.write(r.body)
+	body := r.body
+	if c.call.header.IsHead() {
+		body = nil
 	}
+	if len(body) >= vectorFrom {
+		_ = c.write(body)
+		return
+	}
+	c.out.b = append(c.out.b, body...)
 	if len(c.out.b) >= flushFrom {
 		_ = c.flush()
 	}

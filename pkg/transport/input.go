@@ -51,8 +51,7 @@ func (c *conn) nextHead() bool {
 		}
 	}
 	err := c.call.header.Read(c.in)
-	var small *fasthttp.ErrSmallBuffer
-	if errors.As(err, &small) && c.in.Size() < largeRead {
+	if err != nil && isTooSmall(err) && c.in.Size() < largeRead {
 		c.grow()
 		err = c.call.header.Read(c.in)
 	}
@@ -63,6 +62,11 @@ func (c *conn) nextHead() bool {
 		c.refuseHead(err)
 	}
 	return false
+}
+
+func isTooSmall(err error) bool {
+	var small *fasthttp.ErrSmallBuffer
+	return errors.As(err, &small)
 }
 
 // grow gives the connection a reader into which the largest head fits.
@@ -82,9 +86,8 @@ func (c *conn) shrink() {
 
 // refuseHead answers what is no request.
 func (c *conn) refuseHead(err error) {
-	var small *fasthttp.ErrSmallBuffer
 	e := core.Errorf(core.CodeInvalidRequest, "cannot read the request, it is not HTTP/1.1 as we understand it: %.200s", reasonOf(err))
-	if errors.As(err, &small) {
+	if isTooSmall(err) {
 		e = core.Errorf(core.CodeTooLarge, "cannot take a request line and headers of more than %d bytes", largeRead).With("max_bytes", largeRead)
 	}
 	c.call.header.Reset() // of the request as far as it was understood
@@ -162,7 +165,7 @@ func (k *call) readChunked(limit int, wait time.Duration) error {
 		n, err = k.readUpTo(src, limit+1)
 		k.keepOfBudget(int64(n))
 	}
-	if err == nil && n > limit {
+	if n > limit {
 		return tooLargeBody(n, limit)
 	}
 	if !errors.Is(err, io.EOF) {
