@@ -47,9 +47,8 @@ func startParked(t *testing.T, settings map[string]string) *parked {
 		}
 	}
 	p.slow = p.post("large/groups/g/poll", url.Values{"max": {"100"}, "max-bytes": {"8MiB"}}, "")
-	for i := range 3 {
-		q := url.Values{"wait": {"60s"}, "member": {fmt.Sprintf("m%d", i)}}
-		p.polls = append(p.polls, p.post("quiet/groups/g/poll", q, ""))
+	for range 3 {
+		p.polls = append(p.polls, p.post("quiet/groups/g/poll", longest, ""))
 	}
 	p.publish = p.post("full/messages", longest, "y")
 	var err error
@@ -112,10 +111,7 @@ func TestG24ContainerModeServesTheAppsLastCalls(t *testing.T) {
 	if _, err := k.Publish(ctx, "quiet", client.Message{Payload: []byte("last")}); err != nil {
 		t.Errorf("publish while draining: %v", err)
 	}
-	last, err := k.Poll(ctx, "quiet", "g", client.PollRequest{Member: "m0", Wait: core.MaxWait})
-	for i := 1; err == nil && len(last.Messages) == 0 && i < 3; i++ { // the partition is one member's
-		last, err = k.Poll(ctx, "quiet", "g", client.PollRequest{Member: fmt.Sprintf("m%d", i), Wait: core.MaxWait})
-	}
+	last, err := k.Poll(ctx, "quiet", "g", client.PollRequest{Wait: core.MaxWait})
 	if err != nil || len(last.Messages) != 1 {
 		t.Fatalf("poll of what is there while draining: %+v, %v", last, err)
 	}

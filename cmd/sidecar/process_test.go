@@ -20,16 +20,12 @@ import (
 	"github.com/podmq/podmq/pkg/transport/client"
 )
 
-// program builds the real program, once for all tests.
+// programDir is where the program is built, from TestMain on.
+var programDir string
+
+// program builds the real program, once for all tests that need it.
 var program = sync.OnceValues(func() (path string, err error) {
-	dir, err := os.MkdirTemp("", "podmq-program")
-	if err != nil {
-		return "", err
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { // other users run it too
-		return "", err
-	}
-	path = filepath.Join(dir, "sidecar")
+	path = filepath.Join(programDir, "sidecar")
 	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test", "-o", path}
 	if raceEnabled {
 		args = append(args, "-race")
@@ -42,10 +38,15 @@ var program = sync.OnceValues(func() (path string, err error) {
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := program(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	var err error
+	if programDir, err = os.MkdirTemp("", "podmq-program"); err != nil {
+		panic(err)
 	}
+	if err := os.Chmod(programDir, 0o755); err != nil { // other users run it too
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(programDir)
 	os.Exit(code)
 }
 
