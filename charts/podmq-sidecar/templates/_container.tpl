@@ -29,7 +29,12 @@ ports:
 env:
 {{ include "podmq.env" $v }}
 resources:
-  {{- toYaml $v.resources | nindent 2 }}
+  {{- range $kind := list "limits" "requests" }}
+  {{ $kind }}:
+    {{- range $name, $quantity := get $v.resources $kind }}
+    {{ $name }}: {{ include "podmq.quantity" $quantity | quote }}
+    {{- end }}
+  {{- end }}
 securityContext:
   {{- toYaml $security | nindent 2 }}
 lifecycle:
@@ -106,6 +111,11 @@ failureThreshold: {{ int .failureThreshold }}
   {{- end -}}
 {{- end -}}
 {{- concat $env .extraEnv | toYaml -}}
+{{- end -}}
+
+{{/* podmq.quantity writes a quantity, which may be given as a number, as text. */}}
+{{- define "podmq.quantity" -}}
+{{- if kindIs "string" . }}{{ . }}{{ else if eq (float64 (int64 .)) (float64 .) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- end -}}
 
 {{/* podmq.number writes a number as a whole one: Helm reads 1000000 as 1e+06. */}}

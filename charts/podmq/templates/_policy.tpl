@@ -23,7 +23,7 @@ fails the mutation, which would be answered with an error that names nobody;
 podmq-annotations refuses it with a sentence.
 */}}
 {{- define "podmq.quantityVariables" -}}
-{{- $resources := .Values.sidecar.resources -}}
+{{- $resources := (include "podmq.brokerOf" . | fromYaml).resources -}}
 - name: memoryLimitGood
   expression: >-
     "podmq.io/memory-limit" in variables.annotations
@@ -31,7 +31,7 @@ podmq-annotations refuses it with a sentence.
     && quantity(variables.annotations["podmq.io/memory-limit"]).compareTo(quantity("32Mi")) >= 0
 - name: memoryLimit
   expression: >-
-    variables.memoryLimitGood ? variables.annotations["podmq.io/memory-limit"] : {{ toString $resources.limits.memory | toJson }}
+    variables.memoryLimitGood ? variables.annotations["podmq.io/memory-limit"] : {{ toJson $resources.limits.memory }}
 - name: memoryRequestGood
   expression: >-
     "podmq.io/memory-request" in variables.annotations
@@ -41,19 +41,19 @@ podmq-annotations refuses it with a sentence.
 - name: memoryRequest # a lower limit takes the chart's request down with it
   expression: >-
     variables.memoryRequestGood ? variables.annotations["podmq.io/memory-request"]
-    : quantity({{ toString $resources.requests.memory | toJson }}).isGreaterThan(quantity(variables.memoryLimit)) ? variables.memoryLimit
-    : {{ toString $resources.requests.memory | toJson }}
+    : quantity({{ toJson $resources.requests.memory }}).isGreaterThan(quantity(variables.memoryLimit)) ? variables.memoryLimit
+    : {{ toJson $resources.requests.memory }}
 - name: cpuRequestGood
   expression: >-
     "podmq.io/cpu-request" in variables.annotations
     && isQuantity(variables.annotations["podmq.io/cpu-request"])
     && quantity(variables.annotations["podmq.io/cpu-request"]).isGreaterThan(quantity("0"))
     {{- with $resources.limits.cpu }}
-    && !quantity(variables.annotations["podmq.io/cpu-request"]).isGreaterThan(quantity({{ toString . | toJson }}))
+    && !quantity(variables.annotations["podmq.io/cpu-request"]).isGreaterThan(quantity({{ toJson . }}))
     {{- end }}
 - name: cpuRequest
   expression: >-
-    variables.cpuRequestGood ? variables.annotations["podmq.io/cpu-request"] : {{ toString $resources.requests.cpu | toJson }}
+    variables.cpuRequestGood ? variables.annotations["podmq.io/cpu-request"] : {{ toJson $resources.requests.cpu }}
 {{- end -}}
 
 {{/*
