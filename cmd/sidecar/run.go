@@ -62,8 +62,8 @@ var errLogged = errors.New("cannot go on")
 // A broker is all that runs while the program serves. It starts from left to
 // right, and ends from right to left:
 //
-//	signals ─► settings ─► engine ─► topics, ─► socket ─► loopback ─► health and ─► serving
-//	(main.go)  (config.go) (memory)  groups     (bound)   TCP         metrics        ready
+//	signals ─► settings ─► engine ─► topics, ─► health and ─► loopback ─► socket ─► serving
+//	(main.go)  (config.go) (memory)  groups     metrics        TCP         (bound)   ready
 //
 //	engine  ◄─ listeners, health ◄─ answers ◄─ container mode: ◄─ parked calls ◄─ SIGTERM
 //	closed     and metrics closed   written    drain.go           answered        not ready
@@ -120,7 +120,11 @@ func startBroker(c config, logger *slog.Logger) (*broker, error) {
 		ReadHeaderTimeout: headerTime,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
-	if err := errors.Join(b.declare(), b.listen()); err != nil {
+	err := b.declare()
+	if err == nil {
+		err = b.listen()
+	}
+	if err != nil {
 		b.close()
 		return nil, err
 	}
@@ -145,14 +149,14 @@ func (b *broker) declare() error {
 	return nil
 }
 
-// listen binds everything before anything is served.
-func (b *broker) listen() error {
+// listen binds everything before anything is served. The socket comes last: once
+// it is there, nothing can fail any more.
+func (b *broker) listen() (err error) {
 	c := &b.config
-	socket, err := transport.Listen(string(c.Socket), os.FileMode(c.SocketMode))
+	b.metrics, err = net.Listen("tcp", string(c.MetricsAddr))
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot listen for health and metrics on %s: %w", c.MetricsAddr, err)
 	}
-	b.clients = append(b.clients, socket)
 	if c.HTTPAddr != "" {
 		l, err := transport.ListenLoopback(string(c.HTTPAddr))
 		if err != nil {
@@ -160,10 +164,11 @@ func (b *broker) listen() error {
 		}
 		b.clients = append(b.clients, l)
 	}
-	b.metrics, err = net.Listen("tcp", string(c.MetricsAddr))
+	socket, err := transport.Listen(string(c.Socket), os.FileMode(c.SocketMode))
 	if err != nil {
-		return fmt.Errorf("cannot listen for health and metrics on %s: %w", c.MetricsAddr, err)
+		return err
 	}
+	b.clients = append(b.clients, socket)
 	return nil
 }
 

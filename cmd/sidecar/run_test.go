@@ -128,7 +128,7 @@ func TestTheLoopbackListenerServesTheSameAPI(t *testing.T) {
 	if len(addresses) != 2 {
 		t.Fatalf("addresses %v, want two", addresses)
 	}
-	tcp, _ := addresses[1].(string)
+	tcp, _ := addresses[0].(string)
 	if r := command("", "probe", "--socket=http://"+tcp); r.code != 0 || !strings.Contains(r.stdout, "1 topics") {
 		t.Errorf("probe over TCP: %+v", r)
 	}
