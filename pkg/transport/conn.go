@@ -152,7 +152,9 @@ func (c *conn) exchange() bool {
 		k.giveBack()
 	}
 	if !keep {
-		if k.unread() {
+		unread := k.unread()
+		k.reset() // nothing is held while the client goes on sending
+		if unread {
 			c.linger()
 		}
 		return false

@@ -83,9 +83,7 @@ func TestABodyMayComeInChunks(t *testing.T) {
 		t.Errorf("one byte too many: %d %s", a.StatusCode, a.body)
 	}
 	w.ended()
-	if free := r.server.budget.free; free != r.server.budget.size {
-		t.Errorf("%d of %d bytes of the budget are left", free, r.server.budget.size)
-	}
+	r.budgetIsWhole()
 }
 
 // chunked1000 is size bytes in chunks of 1000.
