@@ -93,8 +93,9 @@ func NewServer(c Config) *Server {
 	return s
 }
 
-// Serve accepts connections from l until Shutdown, and then returns nil. It
-// closes l in any case. It may be called for several listeners at once.
+// Serve accepts connections from l until Shutdown, and then returns nil, also
+// when that came before. It closes l in any case. It may be called for several
+// listeners at once.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.begin(l); err != nil {
 		return errors.Join(err, l.Close())
@@ -143,7 +144,8 @@ func (s *Server) begin(l net.Listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stops() {
-		return errors.New("cannot serve: the server was shut down")
+		_ = l.Close() // and the first Accept says so
+		return nil
 	}
 	if !s.started {
 		h, err := newHangups()
