@@ -10,22 +10,23 @@ import (
 // ordered is the cursor of an ordered group: one batch at most is out, and it
 // starts at committed.
 //
-// Invariants: committed <= next; out if and only if committed < next;
-// next <= handed.
+// Invariants: committed <= next; out if and only if committed < next; while it
+// is, next = deliveryTo; next <= handed.
 type ordered struct {
 	committed, next int64
 	handed          int64 // one past the highest offset ever handed out
 	handedBefore    int64 // the same before the latest delivery
 
-	delivery  uint64 // the latest, 0 when there was none or it was fenced
-	member    uint64 // who got it
-	out       bool
-	granted   Instant
-	until     Instant
-	notBefore Instant // back-off: nothing is handed out before
-	waitsFor  int64   // the message whose back-off that is
-	cause     Cause   // why the latest delivery came back
-	failures  failures
+	delivery   uint64 // the latest, 0 when there was none or it was fenced
+	deliveryTo int64  // where it ended
+	member     uint64 // who got it
+	out        bool
+	granted    Instant
+	until      Instant
+	notBefore  Instant // back-off: nothing is handed out before
+	waitsFor   int64   // the message whose back-off that is
+	cause      Cause   // why the latest delivery came back
+	failures   failures
 }
 
 func newOrdered(at int64) *ordered { return &ordered{committed: at, next: at, handed: at} }
@@ -65,7 +66,7 @@ func (c *ordered) Judge(dst []Part, delivery uint64, run Run) []Part {
 	if run.To <= c.committed {
 		return append(dst, Part{Run: run, Verdict: Done})
 	}
-	if delivery != c.delivery || delivery == 0 || run.To > c.handed {
+	if delivery != c.delivery || delivery == 0 || run.To > c.deliveryTo {
 		return append(dst, Part{Run: run, Verdict: Stale})
 	}
 	run.From = max(run.From, c.committed)
@@ -120,19 +121,17 @@ func (c *ordered) apply(ch Change) (ended int) {
 			panic(fmt.Sprintf("stream: granted [%d, %d) while [%d, %d) is out", ch.From, ch.To, c.committed, c.next))
 		}
 		c.next, c.out = ch.To, true
-		c.delivery, c.member = ch.Delivery, ch.Member
+		c.delivery, c.deliveryTo, c.member = ch.Delivery, ch.To, ch.Member
 		c.granted, c.until = ch.At, ch.Until
 		c.handedBefore, c.handed = c.handed, max(c.handed, ch.To)
 	case Acked:
 		c.committed = max(c.committed, ch.To)
 		c.next = max(c.next, c.committed)
+		c.handed = max(c.handed, c.committed) // an answer that seemed unsent had arrived
 		c.out = c.out && c.committed < c.next
 		c.failures.forget(c.committed)
 		if c.committed > c.waitsFor {
 			c.notBefore = 0 // it was acked late: nothing is left to wait for
-		}
-		if c.committed >= c.handed {
-			c.cause = None
 		}
 	case Returned:
 		for offset := ch.FailedFrom; offset < ch.FailedTo; offset++ {

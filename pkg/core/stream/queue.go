@@ -79,8 +79,37 @@ func (c *queue) wake(now Instant) {
 	for c.delayed.next() <= now {
 		t := c.delayed[0]
 		c.delayed.removeFirst()
-		c.spans(t.Run, func(m *handed) bool { return m.state == waiting && m.until == t.at }, c.ready.add)
+		c.spans(t.Run, t.holds, c.ready.add)
 	}
+}
+
+// remind schedules what will happen to a run, one of so many messages that a
+// reminder in s can be about. When far more are in it, most of them no longer
+// hold, because leases were extended or messages acked: these go.
+func (c *queue) remind(s *schedule, t timed, messages int64) {
+	if len(*s) >= 64+2*int(messages) {
+		s.keep(c.holds)
+	}
+	s.add(t)
+}
+
+// nextIn drops reminders that no longer hold from the front of s, so that nobody
+// is woken for them.
+func (c *queue) nextIn(s *schedule) Instant {
+	for len(*s) > 0 && !c.holds((*s)[0]) {
+		s.removeFirst()
+	}
+	return s.next()
+}
+
+// holds reports whether a reminder still holds for one of its messages.
+func (c *queue) holds(t timed) bool {
+	for offset := max(t.From, c.committed); offset < min(t.To, c.next); offset++ {
+		if t.holds(c.at(offset)) {
+			return true
+		}
+	}
+	return false
 }
 
 // spans calls yield for each longest run of messages within run for which match
@@ -168,12 +197,14 @@ func (c *queue) Unsent(dst []Change, part Part, now Instant) []Change {
 	return append(dst, Change{Kind: Returned, Cause: Unsent, Member: part.Member, From: part.From, To: part.To, At: now, Until: now})
 }
 
+// Expired may name a run twice, when its lease was extended and cut back to the
+// same end; the second Change finds nothing to do.
 func (c *queue) Expired(dst []Change, now Instant) []Change {
 	if c.leases.next() > now {
 		return dst
 	}
 	c.leases.due(now, func(t timed) {
-		c.spans(t.Run, func(m *handed) bool { return m.state == leased && m.delivery == t.delivery && m.until == t.at }, func(run Run) {
+		c.spans(t.Run, t.holds, func(run Run) {
 			dst = append(dst, Change{Kind: Returned, Cause: Expired, Member: c.at(run.From).member, From: run.From, To: run.To,
 				FailedFrom: run.From, FailedTo: run.To, At: now, Until: now})
 		})
@@ -188,19 +219,9 @@ func (c *queue) Left(dst []Change, member uint64, now Instant) []Change {
 	return dst
 }
 
-// Due drops reminders that no longer hold, so that nobody is woken for them.
 func (c *queue) Due(now Instant) Instant {
 	c.wake(now)
-	for len(c.leases) > 0 && !c.holds(c.leases[0]) {
-		c.leases.removeFirst()
-	}
-	return min(c.leases.next(), c.delayed.next())
-}
-
-// holds reports whether a lease of t still ends then.
-func (c *queue) holds(t timed) (yes bool) {
-	c.spans(t.Run, func(m *handed) bool { return m.state == leased && m.delivery == t.delivery && m.until == t.at }, func(Run) { yes = true })
-	return yes
+	return min(c.nextIn(&c.leases), c.nextIn(&c.delayed))
 }
 
 func (c *queue) apply(ch Change) (ended int) {
@@ -214,12 +235,7 @@ func (c *queue) apply(ch Change) (ended int) {
 	case Returned:
 		c.giveBack(ch)
 	case Extended:
-		c.spans(Run{ch.From, ch.To}, func(m *handed) bool {
-			if m.state == leased {
-				m.until = ch.Until
-			}
-			return m.state == leased
-		}, func(run Run) { c.remind(c.at(run.From).delivery, run, ch.Until) })
+		c.extend(ch)
 	}
 	return int(before - c.out)
 }
@@ -240,22 +256,16 @@ func (c *queue) grant(ch Change) {
 	}
 	c.ready.remove(run)
 	c.out += run.Len()
-	c.remind(ch.Delivery, run, ch.Until)
+	c.remind(&c.leases, timed{ch.Until, ch.Delivery, run}, c.out)
 }
 
-// remind schedules the end of a lease. When extended leases have left many
-// reminders that no longer hold, the schedule is made anew.
-func (c *queue) remind(delivery uint64, run Run, until Instant) {
-	if len(c.leases) > 64+2*int(c.out) {
-		c.leases = c.leases[:0]
-		for offset := c.committed; offset < c.next; offset++ {
-			if m := c.at(offset); m.state == leased {
-				c.leases.add(timed{m.until, m.delivery, Run{offset, offset + 1}})
-			}
+func (c *queue) extend(ch Change) {
+	c.spans(Run{ch.From, ch.To}, func(m *handed) bool { return m.state == leased && m.delivery == ch.Delivery }, func(run Run) {
+		for offset := run.From; offset < run.To; offset++ {
+			c.at(offset).until = ch.Until
 		}
-		return
-	}
-	c.leases.add(timed{until, delivery, run})
+		c.remind(&c.leases, timed{ch.Until, ch.Delivery, run}, c.out)
+	})
 }
 
 func (c *queue) ack(run Run) {
@@ -293,7 +303,7 @@ func (c *queue) giveBack(ch Change) {
 		}
 		c.out -= run.Len()
 		if ch.Until > ch.At {
-			c.delayed.add(timed{ch.Until, 0, run})
+			c.remind(&c.delayed, timed{ch.Until, 0, run}, int64(c.window.len())-c.out-c.acked)
 		} else {
 			c.ready.add(run)
 		}

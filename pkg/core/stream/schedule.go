@@ -1,11 +1,22 @@
 package stream
 
 // A timed is a run of a queue group and the instant at which something happens
-// to it: its lease ends, or its back-off does.
+// to it: the lease of a delivery ends or, without a delivery, a back-off does.
 type timed struct {
 	at       Instant
 	delivery uint64
 	Run
+}
+
+// holds reports whether that still happens to m then.
+func (t timed) holds(m *handed) bool {
+	switch {
+	case m.until != t.at:
+		return false
+	case t.delivery == 0:
+		return m.state == waiting
+	}
+	return m.state == leased && m.delivery == t.delivery
 }
 
 // A schedule is a heap of timed runs, the next one first. An entry is a
@@ -52,6 +63,17 @@ func (s *schedule) removeFirst() {
 		}
 		h[i], h[least] = h[least], h[i]
 		i = least
+	}
+}
+
+// keep drops the entries for which holds is not true.
+func (s *schedule) keep(holds func(timed) bool) {
+	all := *s
+	*s = all[:0]
+	for _, t := range all {
+		if holds(t) {
+			s.add(t)
+		}
 	}
 }
 
