@@ -75,7 +75,7 @@ func problemResponse(e *core.Error) response {
 	b = append(b, '"')
 	b = appendMember(b, "status", p.status)
 	b = appendMember(b, "detail", e.Detail)
-	b = appendMember(b, "code", e.Code)
+	b = appendMember(b, "code", string(e.Code))
 	b = appendMember(b, "retryable", e.Retryable() || e.Code == codeTooManyConnections)
 	if after > 0 {
 		b = appendMember(b, "retry_after_ms", max(after.Milliseconds(), 1))
@@ -96,14 +96,17 @@ func retryAfter(e *core.Error) time.Duration {
 	return e.RetryAfter
 }
 
-// appendMember appends a member to a JSON object that has one already.
+// appendMember appends a member to a JSON object that has one already. Text is
+// not for HTML, and stays readable.
 func appendMember(b []byte, name string, value any) []byte {
+	b = appendString(append(b, ','), name)
+	b = append(b, ':')
+	if s, ok := value.(string); ok {
+		return appendString(b, strings.ToValidUTF8(s, "\uFFFD"))
+	}
 	text, err := json.Marshal(value)
 	if err != nil {
 		text = []byte("null") // a context that cannot be shown must not hide the error
 	}
-	b = append(b, ',')
-	b = appendString(b, name)
-	b = append(b, ':')
 	return append(b, text...)
 }
