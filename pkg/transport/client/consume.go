@@ -28,6 +28,9 @@ const (
 	// closeTimeout is what settling the last message and leaving the group may
 	// take after the context has ended.
 	closeTimeout = 3 * time.Second
+	// pollGrace is how long a poll may take to be answered after its member has
+	// left: it may not have arrived yet by then.
+	pollGrace = 250 * time.Millisecond
 )
 
 // ConsumeConfig says what to consume, and how.
@@ -88,7 +91,12 @@ func (c *Client) Consume(ctx context.Context, cfg ConsumeConfig, handler Handler
 			k.work(ctx, b)
 		}
 	}
-	k.leave(ctx)
+	if k.leaveErr == nil {
+		k.leaveErr = k.leave(ctx)
+	}
+	if k.leaveErr != nil {
+		k.report(k.leaveErr)
+	}
 	return context.Cause(ctx)
 }
 
@@ -102,6 +110,7 @@ type consumer struct {
 	polls    uint64   // answered; the next one's id is made of it
 	acks     []string // receipts that the next poll settles
 	wait     backoff  // between polls that fail
+	leaveErr error    // of leaving while a poll was in flight: not tried twice
 
 	mu sync.Mutex // held while OnError runs
 }
@@ -147,14 +156,7 @@ func memberName(suffix string) string {
 // poll makes one poll. nil says that it failed: that was reported then, and
 // waited for where waiting helps.
 func (k *consumer) poll(ctx context.Context) *Batch {
-	most := k.cfg.Wait + answerGrace + max(k.c.dialRetry, 0)
-	limited, cancel := context.WithTimeoutCause(ctx, most, errNoAnswer)
-	defer cancel()
-	b, err := k.c.Poll(limited, k.cfg.Topic, k.cfg.Group, PollRequest{
-		Member: k.cfg.Member, Max: k.cfg.Max, MaxBytes: k.cfg.MaxBytes, Wait: k.cfg.Wait, Acks: k.acks,
-		// The same id until there is an answer: a lost one costs nothing.
-		PollID: k.instance + "-" + strconv.FormatUint(k.polls, 10),
-	})
+	b, err := k.ask(ctx)
 	if err == nil {
 		k.polls++
 		k.acks = nil
@@ -172,8 +174,36 @@ func (k *consumer) poll(ctx context.Context) *Batch {
 		return nil
 	}
 	k.report(fmt.Errorf("poll failed: %w", err))
-	_ = k.wait.sleep(ctx, retryIn(err)) // an end of ctx ends the loop above
+	_ = k.wait.sleep(ctx, retryIn(err)) // an end of ctx ends Consume's loop
 	return nil
+}
+
+// ask polls once. An end of ctx does not cut it off but leaves the group, upon
+// which the broker answers: so no poll can arrive late and make a member again
+// of one who has left.
+func (k *consumer) ask(ctx context.Context) (*Batch, error) {
+	most := k.cfg.Wait + answerGrace + max(k.c.dialRetry, 0)
+	limited, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), most, errNoAnswer)
+	defer cancel()
+	left := make(chan error, 1)
+	unless := context.AfterFunc(ctx, func() {
+		err := k.leave(ctx)
+		if err != nil {
+			cancel()
+		} else {
+			time.AfterFunc(pollGrace, cancel)
+		}
+		left <- err
+	})
+	b, err := k.c.Poll(limited, k.cfg.Topic, k.cfg.Group, PollRequest{
+		Member: k.cfg.Member, Max: k.cfg.Max, MaxBytes: k.cfg.MaxBytes, Wait: k.cfg.Wait, Acks: k.acks,
+		// The same id until there is an answer: a lost one costs nothing.
+		PollID: k.instance + "-" + strconv.FormatUint(k.polls, 10),
+	})
+	if !unless() {
+		k.leaveErr = <-left
+	}
+	return b, err
 }
 
 // reportLosses tells of what a poll lost that went well otherwise.
@@ -198,22 +228,25 @@ func retryIn(err error) time.Duration {
 }
 
 // leave settles what is done and gives the rest back, so that others need not
-// wait for a lease to end.
-func (k *consumer) leave(ctx context.Context) {
+// wait for a lease to end. It may be called while a poll is parked, and again.
+func (k *consumer) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
+	path, err := memberPath(k.cfg.Topic, k.cfg.Group, k.cfg.Member)
+	if err != nil {
+		return err
+	}
+	var ackErr error
 	if len(k.acks) > 0 {
-		if _, err := k.c.Ack(ctx, k.cfg.Topic, k.cfg.Group, k.acks...); err != nil {
-			k.report(fmt.Errorf("last ack failed: %w", err))
+		if _, ackErr = k.c.Ack(ctx, k.cfg.Topic, k.cfg.Group, k.acks...); ackErr != nil {
+			ackErr = fmt.Errorf("last ack failed: %w", ackErr)
 		}
 	}
-	path, err := memberPath(k.cfg.Topic, k.cfg.Group, k.cfg.Member)
-	if err == nil { // one dial: nobody to leave is no reason to stay
-		_, err = k.c.once(ctx, &call{method: http.MethodDelete, path: path})
+	// One dial: nobody to leave is no reason to stay.
+	if _, err = k.c.once(ctx, &call{method: http.MethodDelete, path: path}); err != nil {
+		err = fmt.Errorf("leaving the group failed: %w", err)
 	}
-	if err != nil {
-		k.report(fmt.Errorf("leaving the group failed: %w", err))
-	}
+	return errors.Join(ackErr, err)
 }
 
 func (k *consumer) report(err error) {

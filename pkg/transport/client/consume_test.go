@@ -73,8 +73,10 @@ func (s *trial) wantCalls(want ...string) {
 
 var errEnd = errors.New("the test is over")
 
-// end ends the consumer, and answers a poll with nothing.
+// end ends the consumer, and answers a poll with nothing. What follows is the
+// same in all tests, and not noted.
 func (s *trial) end() (*http.Response, error) {
+	s.fake.stopNoting()
 	s.cancel(errEnd)
 	return response(200, nil, nil), nil
 }
@@ -110,7 +112,7 @@ func TestConsumeAcksEachMessageAndTheLastWithTheNextPoll(t *testing.T) {
 		}
 		return s.end()
 	}, done,
-		"poll", "ack partition=0&receipt=R1&upto=4", "ack partition=0&receipt=R1&upto=5", "poll ack=R1", "leave")
+		"poll", "ack partition=0&receipt=R1&upto=4", "ack partition=0&receipt=R1&upto=5", "poll ack=R1")
 	s.wantSeen("a", "b", "c")
 	s.wantErrors()
 }
@@ -134,7 +136,7 @@ func TestConsumeNacksAndLeavesTheRestOfThePartition(t *testing.T) {
 		// The last ack names its place: the receipt as a whole also covers what
 		// was nacked.
 		"poll", "ack partition=0&receipt=R1&upto=4", "nack offset=5&partition=0&receipt=R1",
-		"ack partition=1&receipt=R1&upto=0", "poll", "leave")
+		"ack partition=1&receipt=R1&upto=0", "poll")
 	s.wantSeen("ok", "bad", "elsewhere")
 	s.wantErrors("handler failed on 0:5, attempt 1: work failed")
 }
@@ -154,7 +156,7 @@ func TestConsumeSettlesEachMessageOfAQueueGroupByItself(t *testing.T) {
 			return errWork
 		}
 		return nil
-	}, "poll", "ack receipt=Ra", "nack receipt=Rb", "poll ack=Rc", "leave")
+	}, "poll", "ack receipt=Ra", "nack receipt=Rb", "poll ack=Rc")
 	s.wantSeen("a", "bad", "c")
 }
 
@@ -173,7 +175,7 @@ func TestConsumeGoesOnAfterARefusedAck(t *testing.T) {
 		}
 		return s.end()
 	}, done,
-		"poll", "ack partition=0&receipt=R1&upto=4", "ack partition=1&receipt=R1&upto=0", "poll", "poll ack=R2", "leave")
+		"poll", "ack partition=0&receipt=R1&upto=4", "ack partition=1&receipt=R1&upto=0", "poll", "poll ack=R2")
 	s.wantSeen("a", "b", "c")
 	s.wantErrors("ack of 0:4 refused: stale_receipt")
 }
@@ -190,7 +192,7 @@ func TestConsumeGoesOnAfterARefusedAckOfAPoll(t *testing.T) {
 			return refuse(409, core.CodeStaleReceipt, 0)
 		}
 		return s.end()
-	}, done, "poll", "poll ack=R1", "poll", "leave")
+	}, done, "poll", "poll ack=R1", "poll")
 	s.wantErrors("ack refused: stale_receipt")
 }
 
@@ -207,7 +209,7 @@ func TestConsumeReportsWhatAPollLost(t *testing.T) {
 			return response(200, h, nil), nil
 		}
 		return s.end()
-	}, done, "poll", "poll", "leave")
+	}, done, "poll", "poll")
 	s.wantErrors("ack of 1:4 to 5 refused", "0:7 to 8 are lost")
 }
 
@@ -227,7 +229,7 @@ func TestConsumeRepeatsWhateverSaysWhenToComeBack(t *testing.T) {
 			return handOut(t, "R1", 30*time.Second, "0:0=a", "0:1=b")
 		}
 		return s.end()
-	}, done, "poll", "ack partition=0&receipt=R1&upto=0", "ack partition=0&receipt=R1&upto=0", "poll ack=R1", "leave")
+	}, done, "poll", "ack partition=0&receipt=R1&upto=0", "ack partition=0&receipt=R1&upto=0", "poll ack=R1")
 	s.wantSeen("a", "b")
 	s.wantErrors("ack of 0:0 failed: a_new_code")
 }
@@ -246,7 +248,7 @@ func TestConsumeHandlesWhatItHasInHandWhenTheBrokerIsRestarted(t *testing.T) {
 			return handOut(t, "R1", 30*time.Second, "0:4=a", "0:5=b", "1:0=c")
 		}
 		return s.end()
-	}, done, "poll", "ack partition=0&receipt=R1&upto=4", "poll", "leave")
+	}, done, "poll", "ack partition=0&receipt=R1&upto=4", "poll")
 	s.wantSeen("a", "b", "c")
 	s.wantErrors("ack of 0:4 refused: stale_receipt")
 }
@@ -267,7 +269,7 @@ func TestConsumeRepeatsAPollWhoseAnswerWasLost(t *testing.T) {
 			return handOut(t, "R", 30*time.Second, "0:0=a")
 		}
 		return s.end()
-	}, done, "poll", "poll ack=R", "poll ack=R", "poll ack=R", "leave")
+	}, done, "poll", "poll ack=R", "poll ack=R", "poll ack=R")
 	s.wantErrors("poll failed: ")
 	if len(ids) != 4 || ids[0] == ids[1] || ids[1] != ids[2] || ids[2] == ids[3] {
 		t.Errorf("the poll ids were %q, want the second twice", ids)
@@ -289,7 +291,7 @@ func TestConsumeWaitsAsLongAsTheBrokerAsks(t *testing.T) {
 			return refuse(404, core.CodeUnknownGroup, 0)
 		}
 		return s.end()
-	}, done, "poll", "poll", "poll", "leave")
+	}, done, "poll", "poll", "poll")
 	s.wantErrors("draining", "unknown_group")
 	if d := at[1].Sub(at[0]); d < 7*time.Second {
 		t.Errorf("it came back after %v, the broker asked for 7s", d)
@@ -319,7 +321,7 @@ func TestConsumeBacksOffToACapAndFromTheStartAgainAfterAnAnswer(t *testing.T) {
 			return s.end()
 		}
 		return nil, errors.New("connection refused")
-	}, done, append(slices.Repeat([]string{"poll"}, failures+2), "leave")...)
+	}, done, slices.Repeat([]string{"poll"}, failures+2)...)
 	for i, p := range pauses[:failures-1] {
 		step := min(backoffFirst<<i, backoffMost)
 		if p < step/2 || p > step {
@@ -341,7 +343,7 @@ func TestConsumeGivesUpAPollThatIsNeverAnswered(t *testing.T) {
 			return park(r)
 		}
 		return s.end()
-	}, done, "poll", "poll", "leave")
+	}, done, "poll", "poll")
 	s.wantErrors("the broker does not answer")
 }
 
@@ -361,7 +363,7 @@ func TestConsumeRepeatsAnAckUntilItIsAnswered(t *testing.T) {
 			return handOut(t, "R1", 30*time.Second, "0:0=a", "0:1=b")
 		}
 		return s.end()
-	}, done, "poll", "ack partition=0&receipt=R1&upto=0", "ack partition=0&receipt=R1&upto=0", "poll ack=R1", "leave")
+	}, done, "poll", "ack partition=0&receipt=R1&upto=0", "ack partition=0&receipt=R1&upto=0", "poll ack=R1")
 	s.wantErrors("ack of 0:0 failed: ")
 }
 
@@ -403,6 +405,45 @@ func TestConsumeCountsNoAttemptWhenItIsEnded(t *testing.T) {
 	}, "poll", "leave")
 }
 
+func TestConsumeLeavesBeforeItsPollEnds(t *testing.T) {
+	t.Parallel()
+	left := make(chan struct{})
+	acks := 0
+	s := run(t, func(s *trial, n int, verb string, _ url.Values, r *http.Request) (*http.Response, error) {
+		switch {
+		case verb == "leave" && acks == 1:
+			acks++ // only the first time
+			close(left)
+		case verb == "ack":
+			acks++
+		case n == 1:
+			return handOut(t, "R1", 30*time.Second, "0:0=a")
+		case verb == "poll":
+			s.cancel(errEnd)
+			select {
+			case <-left: // as the broker does
+				return response(200, nil, nil), nil
+			case <-r.Context().Done():
+				t.Error("the poll was cut off")
+			}
+		}
+		return settled(0)
+	}, done)
+	// What the poll was to ack is acked before: leaving gives back what is not.
+	s.wantCalls("poll", "poll ack=R1", "ack receipt=R1", "leave", "leave")
+}
+
+func TestConsumeCutsOffAPollThatOutlivesItsMember(t *testing.T) {
+	t.Parallel()
+	try(t, func(s *trial, n int, verb string, _ url.Values, r *http.Request) (*http.Response, error) {
+		if verb == "poll" {
+			s.cancel(errEnd)
+			return park(r)
+		}
+		return settled(0)
+	}, done, "poll", "leave", "leave")
+}
+
 func TestConsumeEndsWhileABrokerIsAway(t *testing.T) {
 	t.Parallel()
 	start, took := time.Time{}, time.Duration(0)
@@ -410,10 +451,9 @@ func TestConsumeEndsWhileABrokerIsAway(t *testing.T) {
 		if verb == "poll" {
 			start = time.Now()
 			s.cancel(errEnd)
-		} else {
-			<-r.Context().Done() // a broker that hangs
-			took = time.Since(start)
 		}
+		<-r.Context().Done() // a broker that hangs
+		took = time.Since(start)
 		return nil, errors.New("no answer")
 	}, done, "poll", "leave")
 	s.wantErrors("leaving the group failed")

@@ -23,6 +23,7 @@ type fakeBroker struct {
 	answer func(verb string, q url.Values, r *http.Request) (*http.Response, error)
 
 	mu    sync.Mutex
+	over  bool // no more calls are noted
 	calls []string
 }
 
@@ -44,7 +45,9 @@ func (f *fakeBroker) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	q := r.URL.Query()
 	f.mu.Lock()
-	f.calls = append(f.calls, describe(verb, q))
+	if !f.over {
+		f.calls = append(f.calls, describe(verb, q))
+	}
 	f.mu.Unlock()
 	return f.answer(verb, q, r)
 }
@@ -63,6 +66,12 @@ func (f *fakeBroker) log() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.calls...)
+}
+
+func (f *fakeBroker) stopNoting() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
 }
 
 // park is a poll that finds nothing before its client leaves.

@@ -46,14 +46,14 @@ func TestConsumeRenewsTheLeaseAtEachThird(t *testing.T) {
 	if want := []time.Duration{10 * time.Second, 20 * time.Second, 25 * time.Second}; !slices.Equal(beats, want) {
 		t.Errorf("extended at %v, want %v", beats, want)
 	}
-	s.wantCalls("poll", "extend receipt=R1", "extend receipt=R1", "extend receipt=R1", "poll ack=R1", "leave")
+	s.wantCalls("poll", "extend receipt=R1", "extend receipt=R1", "extend receipt=R1", "poll ack=R1")
 	s.wantErrors()
 }
 
 func TestConsumeRenewsNoLeaseOfQuickWork(t *testing.T) {
 	t.Parallel()
 	s, _ := leaseTrial(t, 9*time.Second, nil)
-	s.wantCalls("poll", "poll ack=R1", "leave")
+	s.wantCalls("poll", "poll ack=R1")
 }
 
 func TestConsumeStopsRenewingAtTheLeaseLimitAndFinishesTheWork(t *testing.T) {
@@ -64,14 +64,14 @@ func TestConsumeStopsRenewingAtTheLeaseLimitAndFinishesTheWork(t *testing.T) {
 		}
 		return refuse(409, core.CodeLeaseLimit, 0)
 	})
-	s.wantCalls("poll", "extend receipt=R1", "extend receipt=R1", "poll ack=R1", "leave")
+	s.wantCalls("poll", "extend receipt=R1", "extend receipt=R1", "poll ack=R1")
 	s.wantErrors("renewing the lease ended: lease_limit")
 }
 
 func TestConsumeStopsRenewingWhatIsSettled(t *testing.T) {
 	t.Parallel()
 	s, _ := leaseTrial(t, 10*time.Minute, func(int) (*http.Response, error) { return settled(0) })
-	s.wantCalls("poll", "extend receipt=R1", "poll ack=R1", "leave")
+	s.wantCalls("poll", "extend receipt=R1", "poll ack=R1")
 	s.wantErrors()
 }
 

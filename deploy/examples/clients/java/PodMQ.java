@@ -65,6 +65,7 @@ public class PodMQ {
                 Thread.sleep(1000 * Long.parseLong(answer.headers.getOrDefault("Retry-After", "1")));
                 delay = 100;
             } catch (IOException e) {
+                if (Thread.interrupted()) throw new InterruptedException(); // see consume
                 System.err.println("broker away (" + e + "), trying again");
                 Thread.sleep(delay);
             }
@@ -85,19 +86,29 @@ public class PodMQ {
         }
     }
 
-    static void consume(String topic, String group) throws InterruptedException, IOException {
+    static void consume(String topic, String group) throws IOException {
         var member = "java-" + ProcessHandle.current().pid();
         var path = "/v1/topics/" + topic + "/groups/" + group;
-        must(call("PUT", path, new byte[0])); // fine when it exists
+        var consumer = Thread.currentThread();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> { // SIGTERM
-            try { // what is not acked goes to the others at once
-                once("DELETE", path + "/members/" + member, new byte[0]);
-            } catch (IOException e) {
-                System.err.println("cannot leave: " + e);
+            consumer.interrupt();
+            try {
+                consumer.join();
+            } catch (InterruptedException e) {
+                // the JVM ends anyway
             }
         }));
+        try {
+            consumeUntilInterrupted(path, path + "/poll?wait=5s&member=" + member);
+        } catch (InterruptedException e) { // what is not acked goes to the others at once
+            once("DELETE", path + "/members/" + member, new byte[0]);
+        }
+    }
+
+    static void consumeUntilInterrupted(String path, String poll) throws InterruptedException, IOException {
+        must(call("PUT", path, new byte[0])); // fine when it exists
         while (true) {
-            var batch = call("POST", path + "/poll?wait=5s&member=" + member, new byte[0]);
+            var batch = call("POST", poll, new byte[0]);
             if (batch.status == 404) { // a restarted broker knows only the groups in its settings
                 must(call("PUT", path, new byte[0]));
                 continue;

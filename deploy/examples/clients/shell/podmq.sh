@@ -14,10 +14,10 @@ trap 'rm -rf "$tmp"' EXIT
 # once METHOD PATH [CURL OPTIONS]: one request; $status is 000 when the broker is
 # away. curl runs behind a wait, which a signal ends at once.
 once() {
-    method=$1 path=$2
+    method=$1 target=$2
     shift 2
     curl -s --unix-socket "$socket" --max-time 30 -X "$method" -D "$tmp/headers" -o "$tmp/body" \
-        -w '%{http_code}' "$@" "http://podmq$path" >"$tmp/status" &
+        -w '%{http_code}' "$@" "http://podmq$target" >"$tmp/status" &
     wait $! || { status=000; return; }
     status=$(cat "$tmp/status")
 }
