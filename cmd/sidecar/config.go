@@ -116,7 +116,7 @@ func explain(name string, err error) []error {
 // detail is the sentence of an error, without the code that is for programs.
 func detail(err error) string {
 	var e *core.Error
-	if errors.As(err, &e) && err == error(e) {
+	if errors.As(err, &e) {
 		return e.Detail
 	}
 	return err.Error()

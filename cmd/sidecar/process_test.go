@@ -26,7 +26,7 @@ var programDir string
 // program builds the real program, once for all tests that need it.
 var program = sync.OnceValues(func() (path string, err error) {
 	path = filepath.Join(programDir, "sidecar")
-	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test", "-o", path}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=v0.0.0-test", "-o", path}
 	if raceEnabled {
 		args = append(args, "-race")
 	}

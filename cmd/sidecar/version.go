@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -10,27 +11,25 @@ import (
 	"github.com/podmq/podmq/pkg/transport/ops"
 )
 
-// version is set by the linker: -X main.version=v1.2.3. Without, the module's
-// own version and the commit say which program this is.
-var version string
+// version and revision are set by the linker: -X main.version=v1.2.3. Without,
+// what Go itself knows of the module and the commit says which program this is.
+var version, revision string
 
 func build() ops.Build {
-	b := ops.Build{Version: version, Revision: "unknown", GoVersion: runtime.Version()}
-	info, ok := debug.ReadBuildInfo()
-	if ok {
-		if b.Version == "" {
-			b.Version = info.Main.Version
-		}
+	var module, commit string
+	if info, ok := debug.ReadBuildInfo(); ok {
+		module = info.Main.Version
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
-				b.Revision = s.Value
+				commit = s.Value
 			}
 		}
 	}
-	if b.Version == "" {
-		b.Version = "(devel)"
+	return ops.Build{
+		Version:   cmp.Or(version, module, "(devel)"),
+		Revision:  cmp.Or(revision, commit, "unknown"),
+		GoVersion: runtime.Version(),
 	}
-	return b
 }
 
 func newVersionCommand(p *process) *cobra.Command {

@@ -1,0 +1,55 @@
+# Each step of CI is one target. `make help` lists them.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+STAMP    = -X main.version=$(VERSION) -X main.revision=$(shell git rev-parse --short HEAD 2>/dev/null)
+
+# What the program may weigh, in bytes, and how long each fuzz target runs.
+MAX_BINARY := 16000000
+DURATION   ?= 10s
+# Which benchmarks: make bench BENCH=Publish
+BENCH      ?= .
+
+LINT := bin/golangci-lint
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test race lint fmt fuzz bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/sidecar, static and small
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w $(STAMP)' -o bin/sidecar ./cmd/sidecar
+	@bytes=$$(wc -c <bin/sidecar); echo "bin/sidecar: $$bytes bytes"; test $$bytes -lt $(MAX_BINARY) || \
+		{ echo "cannot ship that: the most is $(MAX_BINARY)" >&2; exit 1; }
+
+run: build ## run a broker with demo topics, and print what to try; Ctrl-C ends it
+	@hack/run.sh bin/sidecar
+
+test: ## run all tests; installs the languages of the example clients when root on Debian
+	@hack/languages.sh
+	$(GO) test ./...
+
+race: ## run all tests under the race detector
+	@hack/languages.sh
+	$(GO) test -race ./...
+
+lint: $(LINT) ## check style and the arrows between packages
+	$(LINT) run ./...
+
+fmt: $(LINT) ## format the code
+	$(LINT) fmt ./...
+
+fuzz: ## run every fuzz target for DURATION (10s)
+	@hack/fuzz.sh $(DURATION)
+
+bench: ## run the benchmarks beside the code; BENCH=regexp chooses
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./pkg/...
+
+clean: ## remove what was built
+	rm -rf bin
+
+# Built once for each version: it takes a few minutes the first time.
+$(LINT): hack/tools/go.mod
+	$(GO) build -modfile=hack/tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@

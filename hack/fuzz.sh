@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for a while, one after the other.
+#
+# usage: hack/fuzz.sh DURATION     such as 10s
+set -euo pipefail
+
+duration=${1:?usage: hack/fuzz.sh DURATION}
+found=$(grep -rl --include='*_test.go' '^func Fuzz' cmd pkg | xargs -r -n 1 dirname | sort -u)
+for package in $found; do
+	for target in $(grep -h '^func Fuzz' "$package"/*_test.go | sed -E 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/' | sort); do
+		echo "fuzz: $package $target for $duration"
+		${GO:-go} test -run '^$' -fuzz "^$target\$" -fuzztime "$duration" "./$package" | tail -n 2
+	done
+done
