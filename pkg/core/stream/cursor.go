@@ -28,7 +28,8 @@ type Cursor interface {
 	// Offer appends to dst what could be granted now, in runs, and takes it off
 	// what is wanted.
 	Offer(dst []Run, log *Log, want *Want, now Instant) []Run
-	// Judge appends to dst what a receipt for run is still worth.
+	// Judge appends to dst what a receipt for run is still worth: nothing for an
+	// empty one. An ordered cursor leaves out what is below committed.
 	Judge(dst []Part, delivery uint64, run Run) []Part
 	// Nack appends the changes that end the delivery of part, a Current one,
 	// because failed could not be handled. It can be handed out again after

@@ -63,6 +63,9 @@ func (c *ordered) Offer(dst []Run, log *Log, want *Want, now Instant) []Run {
 }
 
 func (c *ordered) Judge(dst []Part, delivery uint64, run Run) []Part {
+	if run.Len() <= 0 {
+		return dst
+	}
 	if run.To <= c.committed {
 		return append(dst, Part{Run: run, Verdict: Done})
 	}

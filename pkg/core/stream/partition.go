@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/podmq/podmq/pkg/core"
 )
@@ -77,7 +78,7 @@ func (p *Partition) AddGroup(group uint64, typ core.GroupType, start core.Start)
 func (p *Partition) RemoveGroup(group uint64) (freed int64) {
 	for i, c := range p.cursors {
 		if c.group == group {
-			p.cursors = append(p.cursors[:i], p.cursors[i+1:]...)
+			p.cursors = slices.Delete(p.cursors, i, i+1)
 			return p.trim()
 		}
 	}

@@ -260,7 +260,8 @@ func (c *queue) grant(ch Change) {
 }
 
 func (c *queue) extend(ch Change) {
-	c.spans(Run{ch.From, ch.To}, func(m *handed) bool { return m.state == leased && m.delivery == ch.Delivery }, func(run Run) {
+	other := func(m *handed) bool { return m.state == leased && m.delivery == ch.Delivery && m.until != ch.Until }
+	c.spans(Run{ch.From, ch.To}, other, func(run Run) {
 		for offset := run.From; offset < run.To; offset++ {
 			c.at(offset).until = ch.Until
 		}
