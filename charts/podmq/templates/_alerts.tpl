@@ -19,7 +19,7 @@ kube-state-metrics, so the usual alerts on restarts never see it.
   summary: Nobody consumes topic {{ "{{ $labels.topic }}" }} for group {{ "{{ $labels.group }}" }}
   description: >-
     In pod {{ "{{ $labels.namespace }}/{{ $labels.pod }}" }} {{ "{{ $value }}" }} messages wait for a group without members. Start its
-    consumer, or delete the group if nobody needs it: it holds back publishers.
+    consumer, or delete the group if nobody needs it; it holds back publishers.
 - alert: PodmqOldMessage
   severity: warning
   for: 1m

@@ -2,8 +2,6 @@ package admission
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -12,27 +10,13 @@ import (
 	"github.com/podmq/podmq/test/e2e/internal/helm"
 )
 
-// userChart is a chart that includes the library, with its dependency built.
-func userChart(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	chart := filepath.Join(dir, "app")
-	for from, to := range map[string]string{
-		filepath.Join(helm.Root(), "test/e2e/testdata/app"): chart,
-		filepath.Join(helm.Charts(t), "podmq-sidecar"):      filepath.Join(dir, "podmq-sidecar"),
-	} {
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	helm.BuildDependencies(t, chart)
-	return chart
-}
+// appChart is a chart whose pod spec is a value.
+const appChart = "test/e2e/testdata/app"
 
 // The two ways to a broker must lead to the same pod: whatever one learns of one
 // is true of the other.
 func TestThePolicyInjectsWhatTheLibraryIncludes(t *testing.T) {
-	chart := userChart(t)
+	chart := helm.UserChart(t, appChart)
 	for _, settings := range []string{
 		`{}`,
 		`{topics: [{name: orders, partitions: 8, capacity: 1000000, ackTimeout: 30s, maxBytes: 16Mi, groups: [billing, {name: email, type: queue, sessionTimeout: 2m}]}]}`,
@@ -92,7 +76,7 @@ func withoutToken(p *corev1.Pod) corev1.PodSpec {
 
 func TestAPodThatIncludesTheBrokerIsNotInjectedAsWell(t *testing.T) {
 	s := install(t, defaults)
-	rendered := helm.MustTemplate(t, userChart(t), helm.Values(t, `podmq-sidecar: {image: {tag: included}}`)...)
+	rendered := helm.MustTemplate(t, helm.UserChart(t, appChart), helm.Values(t, `podmq-sidecar: {image: {tag: included}}`)...)
 	here, there := s.Pod(t, plain, rendered), s.Pod(t, asking, rendered)
 	if !reflect.DeepEqual(withoutToken(here), withoutToken(there)) {
 		t.Errorf("where nothing asks:\n%s\nwhere the namespace asks:\n%s", text(t, here), text(t, there))

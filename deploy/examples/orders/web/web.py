@@ -43,6 +43,7 @@ def publish(topic, key, payload):
 
 class Orders(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = 5  # of an idle customer, so that a connection kept open does not hold up the end
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

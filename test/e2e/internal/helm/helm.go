@@ -78,12 +78,27 @@ func Clean() {
 	}
 }
 
-// BuildDependencies builds what a chart beside the copy depends on.
-func BuildDependencies(t testing.TB, chart string) {
+// UserChart is a copy of a chart of the repository that includes the library,
+// with its dependency built; from is its path.
+func UserChart(t testing.TB, from string) string {
 	t.Helper()
+	dir := t.TempDir() // with the repository's own layout, as the dependency is a relative path
+	for to, from := range map[string]string{
+		from:                   filepath.Join(Root(), from),
+		"charts/podmq-sidecar": filepath.Join(Charts(t), "podmq-sidecar"),
+	} {
+		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chart := filepath.Join(dir, from)
+	if err := os.RemoveAll(filepath.Join(chart, "charts")); err != nil {
+		t.Fatal(err)
+	}
 	if err := buildDependencies(need.Program(t, "helm"), chart); err != nil {
 		t.Fatal(err)
 	}
+	return chart
 }
 
 // Run runs helm and returns its output; the error says what helm said.
