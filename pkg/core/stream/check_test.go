@@ -134,7 +134,7 @@ func (c *queue) check() error {
 }
 
 func (r *ring[T]) check() error {
-	if size := len(r.buf); size&(size-1) != 0 || r.n > size || r.n == 0 && size > ringKept {
+	if size := len(r.buf); size&(size-1) != 0 || r.n > size || size > ringKept && r.n <= size/8 {
 		return fmt.Errorf("a ring of %d elements in a slice of %d", r.n, size)
 	}
 	return nil

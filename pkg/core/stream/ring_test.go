@@ -21,7 +21,7 @@ func TestRingIsAQueue(t *testing.T) {
 		next := 0
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
-				for range rapid.IntRange(1, 50).Draw(t, "n") {
+				for range rapid.IntRange(1, 2*ringKept).Draw(t, "n") {
 					next++
 					r.push(next)
 					twin = append(twin, next)
@@ -61,13 +61,15 @@ func TestRingForgetsWhatWasDropped(t *testing.T) {
 	}
 }
 
-func TestRingGivesBackMemoryWhenItIsEmpty(t *testing.T) {
+func TestRingGivesBackMemoryThatItNoLongerNeeds(t *testing.T) {
 	var r ring[int]
 	for i := range 10_000 {
 		r.push(i)
 	}
-	r.drop(10_000)
-	if len(r.buf) > ringKept {
-		t.Errorf("an empty ring has room for %d", len(r.buf))
+	for _, left := range []int{5000, 700, 90, 3, 0} {
+		r.drop(r.len() - left)
+		if most := max(ringKept, 8*left); len(r.buf) > most {
+			t.Errorf("a ring of %d elements has room for %d, want %d at most", left, len(r.buf), most)
+		}
 	}
 }
