@@ -87,9 +87,15 @@ func TestG5APublishWhoseClientHungUpIsNotStored(t *testing.T) {
 	r.want(201, publishT, "full")
 	w := r.wire()
 	w.send(request(publishT+"?wait=60s", "lost"))
-	r.eventually("the publish waits", func() bool { s, err := r.engine.Topic(context.Background(), "t"); return err == nil && s.Publishing == 1 })
+	r.eventually("the publish waits", func() bool {
+		s, err := r.engine.Topic(context.Background(), "t")
+		return err == nil && s.Publishing == 1
+	})
 	_ = w.Close()
-	r.eventually("the publish is gone", func() bool { s, err := r.engine.Topic(context.Background(), "t"); return err == nil && s.Publishing == 0 })
+	r.eventually("the publish is gone", func() bool {
+		s, err := r.engine.Topic(context.Background(), "t")
+		return err == nil && s.Publishing == 0
+	})
 	a := r.want(200, pollG+"?format=raw", nil)
 	r.want(200, "POST /v1/topics/t/groups/g/ack?receipt="+a.Header.Get("Podmq-Receipt"), nil)
 	r.want(204, pollG+"?format=raw&wait=0", nil)
