@@ -154,7 +154,8 @@ func (c *queue) Judge(dst []Part, delivery uint64, run Run) []Part {
 		case m.delivery == delivery:
 			part.Verdict = Late
 		}
-		if last := len(dst) - 1; last >= mine && dst[last].with(offset+1) == part.with(offset+1) {
+		// A delivery has one member and one beginning; its leases can end apart.
+		if last := len(dst) - 1; last >= mine && dst[last].Verdict == part.Verdict && dst[last].Until == part.Until {
 			dst[last].To++
 			continue
 		}
@@ -164,12 +165,6 @@ func (c *queue) Judge(dst []Part, delivery uint64, run Run) []Part {
 		dst = append(dst, Part{Run: Run{from, run.To}, Verdict: Stale})
 	}
 	return dst
-}
-
-// with returns the part as if it were [to-1, to), to compare two.
-func (p Part) with(to int64) Part {
-	p.Run = Run{to - 1, to}
-	return p
 }
 
 func (c *queue) Nack(dst []Change, part Part, failed int64, delay core.Opt[time.Duration], now Instant) []Change {
