@@ -9,6 +9,10 @@ found=$(grep -rl --include='*_test.go' '^func Fuzz' cmd pkg | xargs -r -n 1 dirn
 for package in $found; do
 	for target in $(grep -h '^func Fuzz' "$package"/*_test.go | sed -E 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/' | sort); do
 		echo "fuzz: $package $target for $duration"
-		${GO:-go} test -run '^$' -fuzz "^$target\$" -fuzztime "$duration" "./$package" | tail -n 2
+		if ! said=$(${GO:-go} test -run '^$' -fuzz "^$target\$" -fuzztime "$duration" "./$package" 2>&1); then
+			echo "$said"
+			exit 1
+		fi
+		tail -n 1 <<<"$said"
 	done
 done

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -145,7 +147,7 @@ func TestEverySeriesIsShownWithItsLabels(t *testing.T) {
 	}
 }
 
-func TestEverySeriesHasItsType(t *testing.T) {
+func TestEverySeriesHasItsTypeAndIsInTheReadme(t *testing.T) {
 	_, body := busy().get(t, "/metrics")
 	types := map[string]string{}
 	for line := range strings.Lines(body) {
@@ -163,6 +165,15 @@ func TestEverySeriesHasItsType(t *testing.T) {
 		}
 		if kind != want {
 			t.Errorf("%s is a %s, want a %s", name, kind, want)
+		}
+	}
+	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range types {
+		if !strings.Contains(string(readme), "`"+name+"`") {
+			t.Errorf("the README does not list %s", name)
 		}
 	}
 	described := newSeries()
