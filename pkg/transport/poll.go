@@ -13,9 +13,10 @@ const maxPollID = core.MaxNameLen
 
 // polling is the memory of polls.
 type polling struct {
-	req   core.PollRequest
-	batch core.Batch
-	used  bool
+	req     core.PollRequest
+	batch   core.Batch
+	encoder batchEncoder
+	used    bool
 }
 
 const (
@@ -67,7 +68,8 @@ func (k *call) poll() (r response, err error) {
 		return r, err
 	}
 	k.batched = len(p.batch.Deliveries) > 0
-	e := batchEncoder{batch: &p.batch, asBase64: format.asBase64}
+	e := &p.encoder
+	*e = batchEncoder{batch: &p.batch, asBase64: format.asBase64}
 	if n := e.bound(format); n > freeOfBudget {
 		if err := k.admit(n, p.req.Wait); err != nil {
 			return r, err
@@ -77,9 +79,9 @@ func (k *call) poll() (r response, err error) {
 	case format.raw:
 		return k.rawBatch(&p.batch)
 	case format.frames:
-		return k.frameBatch(&e)
+		return k.frameBatch(e)
 	}
-	return k.jsonBatch(&e)
+	return k.jsonBatch(e)
 }
 
 func (k *call) pollRequest(req *core.PollRequest) (f pollFormat, err error) {
@@ -241,7 +243,7 @@ func (e *batchEncoder) bound(f pollFormat) (n int64) {
 		return 0 // the payload is written from where it lies
 	}
 	for i := range e.batch.Deliveries {
-		n += int64(e.batch.Deliveries[i].Size()) + perMessage
+		n += int64(len(e.batch.Deliveries[i].Block())) + perMessage
 	}
 	if e.batch.Queue {
 		n += int64(len(e.batch.Deliveries)) * core.MaxReceiptLen / 4

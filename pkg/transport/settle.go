@@ -10,6 +10,7 @@ import (
 
 // settling is the memory of calls that settle.
 type settling struct {
+	acking   core.AckRequest
 	receipts []core.Receipt
 	cursors  []core.CursorPlace // of the answer
 	member   string
@@ -20,7 +21,8 @@ func (s *settling) reset() { s.receipts = trimReceipts(s.receipts) }
 // ack settles as done.
 func (k *call) ack() (r response, err error) {
 	s := &k.settling
-	req := core.AckRequest{Buffer: s.cursors[:0]}
+	req := &s.acking
+	*req = core.AckRequest{Buffer: s.cursors[:0]}
 	if s.receipts, err = appendReceipts(s.receipts[:0], "receipt", k.query.all("receipt")); err != nil {
 		return r, err
 	}
@@ -31,14 +33,14 @@ func (k *call) ack() (r response, err error) {
 	if req.Upto, err = optional[int64](&k.query, "upto"); err != nil {
 		return r, err
 	}
-	if err := k.checkAck(&req); err != nil {
+	if err := k.checkAck(req); err != nil {
 		return r, err
 	}
 	if len(req.Receipts) == 0 {
 		s.member = k.memberOr(s.member)
 		req.Member = s.member
 	}
-	done, err := k.server.engine.Ack(k.conn, k.topic, k.group, &req)
+	done, err := k.server.engine.Ack(k.conn, k.topic, k.group, req)
 	s.cursors = done.Cursors[:0]
 	return k.settled(done, err)
 }
