@@ -58,23 +58,31 @@ type Want struct {
 	Bytes    int
 	Runs     int  // how many more a receipt can hold
 	Started  bool // the batch has messages
-	Alone    bool // it has one that must stay alone
+	// Closed says that nothing more goes into the batch: it has a message that
+	// must stay alone, or came upon one that must, or that did not fit. Going on
+	// to smaller ones would let them overtake it for ever; as it is, the next poll
+	// begins with it.
+	Closed bool
 }
 
 // Full reports whether nothing more can be taken.
-func (w *Want) Full() bool { return w.Messages <= 0 || w.Runs <= 0 || w.Alone }
+func (w *Want) Full() bool { return w.Messages <= 0 || w.Runs <= 0 || w.Closed }
 
-// take reports whether the message at offset, with that many failures, still
+// take reports whether the message of that size, with that many failures, still
 // fits, and counts it.
 func (w *Want) take(size, failures int) bool {
+	if w.Full() {
+		return false
+	}
 	suspect := failures >= suspectAfter
-	if w.Messages <= 0 || w.Alone || w.Started && (suspect || size > w.Bytes) {
+	if w.Started && (suspect || size > w.Bytes) {
+		w.Closed = true
 		return false
 	}
 	w.Messages--
 	w.Bytes -= size
 	w.Started = true
-	w.Alone = suspect
+	w.Closed = suspect
 	return true
 }
 

@@ -350,15 +350,20 @@ func (m *machine) checkOffer(t *rapid.T, r *reader, want Want) {
 	if suspect || messages == want.Messages || len(runs) == want.Runs {
 		return
 	}
+	// What comes next did not fit, and nothing after it was offered.
+	offered := int64(0)
 	for _, run := range free {
-		next := run.From
-		for _, got := range runs {
-			if got.From == run.From {
-				next = got.To
+		for offset := run.From; offset < run.To; offset++ {
+			if offered++; offered <= int64(messages) {
+				continue
 			}
-		}
-		if next < run.To && m.part.Log().At(next).Size() <= want.Bytes-bytes && w.at(next).failures < 2 {
-			t.Fatalf("offered %v of %v with %+v left, and not %d", runs, free, left, next)
+			if m.part.Log().At(offset).Size() <= want.Bytes-bytes && w.at(offset).failures < 2 {
+				t.Fatalf("offered %v of %v with %+v left, and not %d", runs, free, left, offset)
+			}
+			if !left.Closed {
+				t.Fatalf("offered %v of %v, %d does not fit, and the batch is open: %+v", runs, free, offset, left)
+			}
+			return
 		}
 	}
 }
