@@ -1,6 +1,10 @@
 package transport
 
-import "sync"
+import (
+	"bufio"
+	"io"
+	"sync"
+)
 
 const (
 	newBuffer = 2 << 10
@@ -41,5 +45,23 @@ func (p *buffers) get() *buffer {
 func (p *buffers) put(b *buffer) {
 	if cap(b.b) <= keepBuffer {
 		p.pool.Put(b)
+	}
+}
+
+// readers lends the small readers of connections.
+type readers struct{ pool sync.Pool }
+
+func (p *readers) get(from io.Reader) *bufio.Reader {
+	if r, ok := p.pool.Get().(*bufio.Reader); ok {
+		r.Reset(from)
+		return r
+	}
+	return bufio.NewReaderSize(from, smallRead)
+}
+
+func (p *readers) put(r *bufio.Reader) {
+	if r.Size() == smallRead {
+		r.Reset(nil)
+		p.pool.Put(r)
 	}
 }

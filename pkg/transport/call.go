@@ -139,13 +139,18 @@ func (k *call) giveBack() {
 	}
 }
 
-// beforeWait is for a call that is about to wait in the engine: earlier answers
-// of the connection are written.
+// beforeWait is for a call that is about to wait in the engine, and has no use
+// for the request's body any more: earlier answers of the connection are
+// written, and memory is given away.
 func (k *call) beforeWait(wait time.Duration) error {
 	if wait == 0 {
 		return nil
 	}
-	return k.conn.flush()
+	if err := k.conn.flush(); err != nil {
+		return err
+	}
+	k.conn.park()
+	return nil
 }
 
 // newText returns memory for the answer's body.

@@ -39,7 +39,7 @@ type conn struct {
 	isCut  atomic.Bool   // shared: the server wants it gone now
 	done   chan struct{} // shared
 
-	in      *bufio.Reader
+	in      *bufio.Reader // nil while a call waits and nothing stands in it
 	refill  []byte // what stood in a reader that was too small, to be read again
 	readErr error  // the first error of the network
 
@@ -51,7 +51,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc, done: make(chan struct{})}
-	c.in = bufio.NewReaderSize(c, smallRead)
+	c.in = s.readers.get(c)
 	c.call.conn = c
 	c.call.server = s
 	c.enter(idle)
@@ -135,6 +135,9 @@ func (c *conn) exchange() bool {
 	defer k.reset()
 
 	r, err := k.answer()
+	if c.in == nil {
+		c.in = s.readers.get(c)
+	}
 	if err != nil || c.lost() && k.batched {
 		k.giveBack()
 		if c.lost() {

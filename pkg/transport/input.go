@@ -73,14 +73,24 @@ func isTooSmall(err error) bool {
 func (c *conn) grow() {
 	b, _ := c.in.Peek(c.in.Buffered())
 	c.refill = append([]byte(nil), b...)
+	c.server.readers.put(c.in)
 	c.in = bufio.NewReaderSize(c, largeRead)
 }
 
 // shrink undoes it.
 func (c *conn) shrink() {
 	if c.in.Size() > smallRead {
-		c.in = bufio.NewReaderSize(c, smallRead)
+		c.in = c.server.readers.get(c)
 		c.refill = nil
+	}
+}
+
+// park gives the reader away if nothing stands in it, because the connection is
+// about to wait, maybe for long.
+func (c *conn) park() {
+	if c.in.Buffered() == 0 {
+		c.server.readers.put(c.in)
+		c.in = nil
 	}
 }
 

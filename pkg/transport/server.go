@@ -46,6 +46,7 @@ type Server struct {
 	clock      *clock
 	metrics    *metrics
 	buffers    buffers
+	readers    readers
 	epochLine  string // of every answer's head
 
 	stopping chan struct{}  // closed by Shutdown
