@@ -167,6 +167,7 @@ type query struct{ url.Values }
 func newQuery() query { return query{url.Values{}} }
 
 func (q query) int(name string, v int64)              { q.Set(name, strconv.FormatInt(v, 10)) }
+func (q query) size(name string, bytes int64)         { q.Set(name, strconv.FormatInt(bytes, 10)+"B") }
 func (q query) duration(name string, d time.Duration) { q.Set(name, d.String()) }
 
 // optInt sets name where a value was given; so do the others.

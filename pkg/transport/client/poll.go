@@ -85,7 +85,7 @@ func pollCall(topic, group string, r *PollRequest) (*call, error) {
 		q.int("max", int64(r.Max))
 	}
 	if r.MaxBytes != 0 {
-		q.int("max-bytes", int64(r.MaxBytes))
+		q.size("max-bytes", int64(r.MaxBytes))
 	}
 	optInt(q, "partition", r.Partition)
 	if len(r.Acks) > 0 {

@@ -77,7 +77,7 @@ func TestPollRefusesAnAnswerThatContradictsItself(t *testing.T) {
 
 func TestPollAsksForWhatItWasTold(t *testing.T) {
 	c, _ := newFake(t, func(_ string, _ url.Values, r *http.Request) (*http.Response, error) {
-		const want = "ack=A&ack=B&max=7&max-bytes=4096&member=a%40b&partition=0&poll-id=p+1&wait=2s"
+		const want = "ack=A&ack=B&max=7&max-bytes=4096B&member=a%40b&partition=0&poll-id=p+1&wait=2s"
 		if got := r.URL.Query().Encode(); r.Method != http.MethodPost || got != want {
 			t.Errorf("the request was %s %s, want %s", r.Method, got, want)
 		}

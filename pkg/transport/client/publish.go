@@ -29,7 +29,7 @@ type publishing struct {
 func Wait(d time.Duration) PublishOption { return func(p *publishing) { p.wait = d } }
 
 // ToPartition overrides the choice of the partition by key. It is for single
-// messages.
+// messages, whose headers then travel as HTTP's and arrive sorted by name.
 func ToPartition(n int) PublishOption {
 	return func(p *publishing) { p.partition = core.Some(n) }
 }

@@ -47,7 +47,9 @@ func (c *Client) CreateTopic(ctx context.Context, topic string, spec core.TopicS
 	q := newQuery()
 	optInt(q, "partitions", spec.Partitions)
 	optInt(q, "capacity", spec.Capacity)
-	optInt(q, "max-bytes", spec.MaxBytes)
+	if spec.MaxBytes.Given {
+		q.size("max-bytes", spec.MaxBytes.Value)
+	}
 	optDuration(q, "ack-timeout", spec.AckTimeout)
 	a, err := c.do(ctx, &call{method: http.MethodPut, path: path, query: q.Values})
 	if err != nil {
