@@ -1,0 +1,83 @@
+package loadgen
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// pause is how long a producer waits that may not send because too much is on
+// its way.
+const pause = 100 * time.Microsecond
+
+// A Source is what one producer has to send.
+type Source struct {
+	tally     *Tally
+	Batch     int // messages in one request
+	Size      int // bytes of a payload
+	latencies *hdrhistogram.Histogram
+
+	number  uint64 // of the next message
+	every   int64  // ns between the times when requests are due; 0: as soon as one is answered
+	due     int64  // when the request that is out, or the next, is due
+	sentSum uint64
+	waiting bool // for an answer
+	ended   bool
+}
+
+// NewSource makes the source of a producer, whose number tells its messages from
+// those of others. rate is in messages a second, 0: no schedule. Latencies of
+// its requests go to h.
+func NewSource(t *Tally, producer, batch, size int, rate float64, h *hdrhistogram.Histogram) *Source {
+	s := &Source{tally: t, Batch: batch, Size: max(size, MinPayload), latencies: h, number: uint64(producer) << 40}
+	if rate > 0 {
+		s.every = int64(float64(batch) / rate * 1e9)
+		// Producers do not speak in chorus.
+		s.due = s.every * int64(producer%64) / 64
+	}
+	t.sources.Add(1)
+	return s
+}
+
+// Next reports whether a request of Batch messages is to be sent now, and, if
+// none, when to ask again; 0: when something was answered, or never.
+func (s *Source) Next(now int64) (yes bool, again int64) {
+	switch {
+	case s.waiting || s.ended:
+		return false, 0
+	case now >= s.tally.endAt.Load():
+		s.ended = true
+		s.tally.sources.Add(-1)
+		return false, 0
+	case s.every > 0 && now < s.due:
+		return false, s.due
+	case !s.tally.room(s.Batch):
+		return false, now + int64(pause)
+	}
+	if s.every == 0 {
+		s.due = now
+	}
+	s.waiting = true
+	s.sentSum = 0
+	s.tally.published.Add(uint64(s.Batch))
+	return true, 0
+}
+
+// AppendPayload appends the payload of the request's next message.
+func (s *Source) AppendPayload(b []byte) []byte {
+	s.number++
+	s.sentSum += s.number
+	return appendPayload(b, s.number, s.due, s.Size)
+}
+
+// Sent must follow when the request is complete.
+func (s *Source) Sent() { s.tally.sentSum.Add(s.sentSum) }
+
+// Stored says that the request was answered, and well.
+func (s *Source) Stored(now int64) {
+	_ = s.latencies.RecordValue(now - s.due) // what is beyond its range counts nowhere: Check finds a stall
+	s.waiting = false
+	s.due += s.every
+	s.tally.stored.Add(uint64(s.Batch))
+	latest(&s.tally.lastStored, now)
+}
