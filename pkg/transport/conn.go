@@ -40,8 +40,8 @@ type conn struct {
 	done   chan struct{} // shared
 
 	in      *bufio.Reader // nil while a call waits and nothing stands in it
-	refill  []byte // what stood in a reader that was too small, to be read again
-	readErr error  // the first error of the network
+	refill  []byte        // what stood in a reader that was too small, to be read again
+	readErr error         // the first error of the network
 
 	out      *buffer // answers not yet written; nil when there are none
 	writeErr error   // the first error of the network
