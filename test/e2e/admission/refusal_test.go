@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -46,6 +47,10 @@ func TestAMissingBrokerCanBeAWarning(t *testing.T) {
 func TestBadAnnotationsAreRefusedWithASentence(t *testing.T) {
 	s := install(t, defaults)
 	const topics = "podmq: annotation podmq.io/topics cannot be read at "
+	var many []string
+	for i := range 10 {
+		many = append(many, fmt.Sprintf("t%d?partitions=1024", i))
+	}
 	const groups = "podmq: annotation podmq.io/groups cannot be read at "
 	for annotations, want := range map[string]string{
 		`{podmq.io/topcis: orders}`: "podmq: there is no annotation podmq.io/topcis; there are podmq.io/topics, podmq.io/groups, podmq.io/memory-limit, podmq.io/memory-request, podmq.io/cpu-request",
@@ -62,14 +67,20 @@ func TestBadAnnotationsAreRefusedWithASentence(t *testing.T) {
 		`{podmq.io/topics: "ok; or ders"}`:                      topics + `"or ders"`,
 		`{podmq.io/topics: "-orders"}`:                          topics,
 		"{podmq.io/topics: \"a b\\nc\"}":                        topics + `"a b"`,
-		`{podmq.io/topics: "orders;orders?partitions=2"}`:       `may say a thing once only, and this is there twice or has an option twice: "orders"`,
-		`{podmq.io/topics: "o?partitions=2&partitions=3"}`:      `may say a thing once only, and this is there twice or has an option twice: "o?partitions=2&partitions=3"`,
+		`{podmq.io/topics: "orders;orders?partitions=2"}`:       `may say a thing once only, and this is there twice: "orders"`,
+		`{podmq.io/topics: "o?partitions=2&partitions=3"}`:      `may say a thing once only, and this is there twice: "partitions"`,
+		`{podmq.io/topics: "o?groups=a,b,a"}`:                   `may say a thing once only, and this is there twice: "a"`,
+		`{podmq.io/topics: "o?ack-timeout=169h"}`:               `podmq: a duration in the annotations must be 1ms to 168h, and this is not: ack-timeout=169h`,
+		`{podmq.io/topics: "o?ack-timeout=0s"}`:                 `must be 1ms to 168h, and this is not: ack-timeout=0s`,
+		`{podmq.io/topics: "o?max-bytes=1GiB;p?max-bytes=1Gi"}`: `podmq: annotation podmq.io/topics reserves 2147483648 bytes by max-bytes, and all messages together may take 67108864; raise podmq.io/memory-limit or reserve less`,
+		`{podmq.io/topics: "o?max-bytes=999999999TiB"}`:         `podmq: annotation podmq.io/topics reserves 1000000000000000 bytes`,
+		`{podmq.io/topics: "` + strings.Join(many, ";") + `"}`:  `podmq: annotation podmq.io/topics asks for 10 topics with 10240 partitions, and a broker has at most 1000 with 10000`,
 		`{podmq.io/topics: "` + strings.Repeat("x", 201) + `"}`: topics + `"` + strings.Repeat("x", 100) + `…"`,
 
 		`{podmq.io/topics: o, podmq.io/groups: o}`:                groups + `"o": a group is written like orders/billing?type=queue&`,
 		`{podmq.io/topics: o, podmq.io/groups: "o/g?type=stack"}`: groups,
 		`{podmq.io/topics: o, podmq.io/groups: "o/g?expires=60"}`: groups,
-		`{podmq.io/topics: o, podmq.io/groups: o/g;o/g}`:          `once only, and this is there twice or has an option twice: "o/g"`,
+		`{podmq.io/topics: o, podmq.io/groups: o/g;o/g}`:          `once only, and this is there twice: "o/g"`,
 		`{podmq.io/topics: "o;q", podmq.io/groups: p/g}`:          `podmq: annotation podmq.io/groups names "p/g", whose topic is not declared; the topics are "o, q"`,
 		`{podmq.io/groups: p/g}`:                                  `podmq: annotation podmq.io/groups names "p/g", whose topic is not declared`,
 
