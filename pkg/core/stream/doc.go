@@ -4,10 +4,11 @@
 //
 // It is pure. It has no lock, goroutine, clock or logger: the time is an
 // argument, and a partition is used by one goroutine at a time. Deciding and
-// changing are apart. Offer, Judge, Nack, Expired and Left look and answer;
-// nothing changes but by Append and by Apply of a Change, and a Change is a
-// value: recorded and applied again in the same order it leads to the same
-// state, which is what a journal needs.
+// changing are apart. Offer, Judge, Nack, Unsent, Expired and Left look and
+// answer, and tidy up reminders at most. What a partition is changes by Append,
+// AddGroup, RemoveGroup, and Apply of a Change, which is a value: recorded and
+// applied again in the same order these lead to the same state, which is what a
+// journal needs.
 //
 // It does not know topics, members' names, memory budgets or who waits: those
 // are pkg/core/memory's.

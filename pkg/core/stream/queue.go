@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/podmq/podmq/pkg/core"
@@ -226,7 +227,7 @@ func (c *queue) apply(ch Change) (ended int) {
 		c.grant(ch)
 		return 0
 	case Acked:
-		c.ack(Run{ch.From, min(ch.To, c.next)})
+		c.ack(Run{max(ch.From, c.committed), min(ch.To, c.next)})
 	case Returned:
 		c.giveBack(ch)
 	case Extended:
@@ -237,14 +238,17 @@ func (c *queue) apply(ch Change) (ended int) {
 
 func (c *queue) grant(ch Change) {
 	run := Run{ch.From, ch.To}
-	for offset := ch.From; offset < ch.To; offset++ {
+	if run.From < c.committed || run.From > c.next {
+		panic(fmt.Sprintf("stream: granted [%d, %d), committed is %d and next %d", run.From, run.To, c.committed, c.next))
+	}
+	for offset := run.From; offset < run.To; offset++ {
 		if offset == c.next {
 			c.window.push(handed{})
 			c.next++
 		}
 		m := c.at(offset)
 		if m.state == leased || m.state == acked {
-			panic(fmt.Sprintf("stream: granted %d of [%d, %d), which is leased or acked", offset, ch.From, ch.To))
+			panic(fmt.Sprintf("stream: granted %d of [%d, %d), which is leased or acked", offset, run.From, run.To))
 		}
 		m.state, m.delivery, m.member = leased, ch.Delivery, ch.Member
 		m.granted, m.until = ch.At, ch.Until
@@ -265,7 +269,10 @@ func (c *queue) extend(ch Change) {
 }
 
 func (c *queue) ack(run Run) {
-	for offset := max(run.From, c.committed); offset < run.To; offset++ {
+	if run.Len() <= 0 {
+		return
+	}
+	for offset := run.From; offset < run.To; offset++ {
 		m := c.at(offset)
 		if m.state == leased {
 			c.out--
@@ -293,7 +300,7 @@ func (c *queue) giveBack(ch Change) {
 			if ch.Cause != Unsent {
 				m.cause = ch.Cause
 			}
-			if offset >= ch.FailedFrom && offset < ch.FailedTo && m.failures < 1<<15 {
+			if offset >= ch.FailedFrom && offset < ch.FailedTo && m.failures < math.MaxUint16 {
 				m.failures++
 			}
 		}

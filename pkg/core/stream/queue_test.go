@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,17 +37,34 @@ func TestQueueRemindersAreInProportionToWhatTheyRemindOf(t *testing.T) {
 	}
 }
 
-func TestQueuePanicsWhenAMessageIsGrantedTwice(t *testing.T) {
-	for name, settle := range map[string]func(*driver, *delivery){
-		"leased": func(*driver, *delivery) {},
-		"acked":  func(d *driver, got *delivery) { d.ack(got, Run{1, 2}) },
-	} {
-		d := newDriver(4)
+// G8
+func TestQueuePanicsWhenWhatIsNotThereIsGranted(t *testing.T) {
+	for name, run := range map[string]Run{"below committed": {0, 1}, "leased": {1, 2}, "acked": {2, 3}, "beyond next": {5, 6}} {
+		d := newDriver(9)
 		r := d.addGroup(core.Queue, core.Latest)
-		d.publish(message(t, 1), message(t, 1))
-		settle(d, d.poll(r, 1, all(), time.Second))
-		if !panics(func() { d.apply(r, Change{Kind: Granted, Delivery: 9, From: 1, To: 2}) }) {
-			t.Errorf("a message that is %s was granted again", name)
+		d.publish(slices.Repeat([]core.Message{message(t, 1)}, 6)...)
+		got := d.poll(r, 1, Want{Messages: 4, Bytes: 9, Runs: 1}, time.Second)
+		d.ack(got, Run{0, 1}, Run{2, 3})
+		if !panics(func() { d.apply(r, Change{Kind: Granted, Delivery: 9, From: run.From, To: run.To}) }) {
+			t.Errorf("%v was granted, which is %s", run, name)
 		}
+	}
+}
+
+// What an ack says beyond that is passed over, whatever it is.
+func TestQueueAppliesAnAckOnlyToWhatItHas(t *testing.T) {
+	d := newDriver(9)
+	r := d.addGroup(core.Queue, core.Latest)
+	d.publish(slices.Repeat([]core.Message{message(t, 1)}, 6)...)
+	got := d.poll(r, 1, Want{Messages: 4, Bytes: 9, Runs: 1}, time.Second)
+	d.nack(got, 1, core.Opt[time.Duration]{})
+	for _, run := range []Run{{5, 6}, {4, 2}, {3, 1}, {7, 9}, {0, 1}, {0, 1}} {
+		d.apply(r, Change{Kind: Acked, From: run.From, To: run.To})
+		if err := check(d.part); err != nil {
+			t.Fatalf("after an ack of %v: %v", run, err)
+		}
+	}
+	if c := r.cursor; c.Committed() != 1 || c.Next() != 4 {
+		t.Errorf("committed %d and next %d, want 1 and 4", c.Committed(), c.Next())
 	}
 }

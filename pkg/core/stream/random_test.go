@@ -295,6 +295,9 @@ func (m *machine) compare(t *rapid.T) {
 		if got, want := c.Due(m.now), w.due(m.now); got != want {
 			t.Fatalf("group %d: due at %d, want %d", r.id, got, want)
 		}
+		if got, want := c.Fresh(), w.neverHanded(); got != want {
+			t.Fatalf("group %d: fresh from %d on, want %d", r.id, got, want)
+		}
 		m.compareLease(t, r)
 		w.each(w.committed(), w.end(), func(offset int64, f *fate) {
 			failures, seen, ended := c.History(offset)

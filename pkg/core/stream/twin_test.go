@@ -78,6 +78,18 @@ func (w *twin) next() int64 {
 	return next
 }
 
+// neverHanded is the first of those that were never handed out. An ordered group
+// forgets a delivery that was given back unsent.
+func (w *twin) neverHanded() int64 {
+	first := w.next()
+	w.each(first, w.end(), func(offset int64, f *fate) {
+		if f.stage == back && f.ended != None {
+			first = offset + 1
+		}
+	})
+	return first
+}
+
 func (w *twin) inFlight() int64 { return w.count(out) }
 func (w *twin) unacked() int64  { return int64(len(w.fates)) - w.count(done) }
 
