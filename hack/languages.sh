@@ -5,7 +5,7 @@
 set -euo pipefail
 
 # program:package
-needed=(python3:python3 node:nodejs ruby:ruby php:php-cli java:default-jdk-headless curl:curl)
+needed=(python3:python3 node:nodejs ruby:ruby php:php-cli javac:default-jdk-headless curl:curl)
 
 packages=()
 for n in "${needed[@]}"; do
