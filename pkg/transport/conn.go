@@ -145,12 +145,12 @@ func (c *conn) exchange() bool {
 		}
 		r = k.problem(err)
 	}
-	keep := c.keepsAlive()
-	c.respond(&r, keep)
 	s.metrics.observe(k.route, r.status, time.Since(s.clock.start)-began)
 	if s.log.Enabled(c, slog.LevelDebug) {
-		s.log.Debug("answered", "route", k.route.label(), "status", r.status, "error", err)
+		s.log.Debug("answering", "route", k.route.label(), "status", r.status, "error", err)
 	}
+	keep := c.keepsAlive()
+	c.respond(&r, keep)
 	if k.batched && c.flush() != nil {
 		k.giveBack()
 	}

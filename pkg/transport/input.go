@@ -102,8 +102,8 @@ func (c *conn) refuseHead(err error) {
 	}
 	c.call.header.Reset() // of the request as far as it was understood
 	r := c.call.problem(e)
-	c.respond(&r, false)
 	c.server.metrics.observe(nil, r.status, 0)
+	c.respond(&r, false)
 	c.linger()
 }
 

@@ -20,7 +20,7 @@ type RouteStats struct {
 	Route   string // the operationId in the OpenAPI document; "none" for what is no route
 	Code    int
 	Count   uint64
-	Seconds core.Histogram // from the end of the request's head to the answer, waits included
+	Seconds core.Histogram // from the end of the request's head until the answer is made, waits included
 }
 
 // Stats looks at the server.
