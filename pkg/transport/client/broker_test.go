@@ -194,4 +194,16 @@ func (b *broker) wantCommitted(group string, want int64) {
 	}
 }
 
+// eventually waits for something that no answer or event tells.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for giveUp := time.After(patience); !ok(); {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-giveUp:
+			t.Fatalf("it is not so within %v: %s", patience, what)
+		}
+	}
+}
+
 func done(context.Context, *client.Delivery) error { return nil }

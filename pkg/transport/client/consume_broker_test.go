@@ -268,7 +268,10 @@ func TestG1G6ConsumersComeAndGo(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b.waitForEmpty()
+			eventually(t, "all is acked", func() bool {
+				topic, err := b.Topic(t.Context(), "orders")
+				return err == nil && !slices.ContainsFunc(topic.Partitions, func(p client.Partition) bool { return p.Backlog > 0 })
+			})
 			cancel()
 			running.Wait()
 			seen.check(t, keys, each, kind == core.Ordered)
@@ -277,25 +280,6 @@ func TestG1G6ConsumersComeAndGo(t *testing.T) {
 }
 
 var errWork = errors.New("work failed")
-
-// waitForEmpty waits until all groups have acked everything.
-func (b *broker) waitForEmpty() {
-	b.t.Helper()
-	for giveUp := time.After(patience); ; {
-		s, err := b.engine.Topic(b.t.Context(), "orders")
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		if !slices.ContainsFunc(s.Partitions, func(p core.PartitionStats) bool { return p.Backlog > 0 }) {
-			return
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-giveUp:
-			b.t.Fatalf("after %v there is still %+v", patience, s.Partitions)
-		}
-	}
-}
 
 // A tally notes what handlers got, by key.
 type tally struct {

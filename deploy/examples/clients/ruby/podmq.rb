@@ -40,7 +40,7 @@ def call(method, path, query = {}, body = '')
     status = answer.code.to_i
     return status, (answer.body.to_s.empty? ? {} : JSON.parse(answer.body)) unless [429, 503].include?(status)
 
-    sleep (answer['Retry-After'] || 1).to_f
+    sleep((answer['Retry-After'] || 1).to_f)
   rescue SystemCallError, IOError, Net::ReadTimeout, Net::HTTPBadResponse => e
     @broker = nil
     warn "broker away (#{e.class}), trying again"
