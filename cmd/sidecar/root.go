@@ -44,6 +44,7 @@ Exit codes: 0 all is well, 1 it could not be done, 2 it could not be understood.
 		newPublishCommand(p),
 		newPollCommand(p),
 		newTailCommand(p),
+		newBenchCommand(p),
 	)
 	return root, func() bool { return begun }
 }

@@ -46,7 +46,7 @@ func (b *beanstalkd) prepare(ctx context.Context, w *work) error {
 	return err
 }
 
-func (b *beanstalkd) talks(ctx context.Context, w *work, m *meter) ([]loadgen.Talk, error) {
+func (b *beanstalkd) talks(ctx context.Context, w *work, m *loadgen.Meter) ([]loadgen.Talk, error) {
 	conns, err := loadgen.DialAll(ctx, b.network, b.address, w.consumers+w.producers)
 	if err != nil {
 		return nil, err
@@ -56,11 +56,11 @@ func (b *beanstalkd) talks(ctx context.Context, w *work, m *meter) ([]loadgen.Ta
 			return nil, err
 		}
 	}
-	return pair(conns, w, nil, func(int) loadgen.Session {
-		return &beanstalkdConsumer{sink: m.sink(), batch: w.batch}
+	return m.Pair(conns, func(int) loadgen.Session {
+		return &beanstalkdConsumer{sink: m.Sink(), batch: w.batch}
 	}, func(int) loadgen.Session {
-		return &beanstalkdProducer{source: m.source()}
-	})
+		return &beanstalkdProducer{source: m.Source()}
+	}), nil
 }
 
 // converse says and expects by turns.

@@ -59,6 +59,7 @@ func run(args []string) error {
 	sidecar := f.String("sidecar", "bin/sidecar", "the program to measure")
 	out := f.String("out", "dist/bench", "directory for the results")
 	only := f.String("only", "", "regular expression: the experiments to make")
+	who := f.String("systems", "", "regular expression: the systems to measure")
 	settings := f.String("settings", "pinned,all cores", "the settings to measure in")
 	f.IntVar(&o.rounds, "rounds", 5, "turns of each system in each experiment")
 	f.DurationVar(&o.turn, "turn", time.Second, "how long producers publish in a turn")
@@ -68,6 +69,9 @@ func run(args []string) error {
 	}
 	var err error
 	if o.only, err = regexp.Compile("^(" + *only + ".*)$"); err != nil {
+		return err
+	}
+	if o.who, err = regexp.Compile("^(" + *who + ".*)$"); err != nil {
 		return err
 	}
 	if o.sidecar, err = filepath.Abs(*sidecar); err != nil {

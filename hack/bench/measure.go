@@ -16,7 +16,8 @@ type options struct {
 	sidecar  string
 	rounds   int
 	turn     time.Duration
-	only     *regexp.Regexp
+	only     *regexp.Regexp // experiments
+	who      *regexp.Regexp // systems
 	progress io.Writer
 }
 
@@ -107,7 +108,7 @@ func measure(ctx context.Context, set setting, o *options) (results []*result, e
 			}
 			for j := range e.who {
 				c := &e.who[j]
-				if by[c] == nil {
+				if by[c] == nil && o.who.MatchString(c.name()) {
 					by[c] = &result{Experiment: e.name, Title: e.title, Name: c.name()}
 					results = append(results, by[c])
 				}
@@ -129,6 +130,9 @@ func (s *stable) round(ctx context.Context, e *experiment, round int, o *options
 	}
 	for j := range e.who {
 		c := &e.who[(j+round)%len(e.who)]
+		if by[c] == nil {
+			continue
+		}
 		if c.system == ceiling {
 			if err := s.measureSizes(ctx, &c.work); err != nil {
 				return err
@@ -157,7 +161,7 @@ type measured struct {
 	sizes *sizes
 }
 
-func (s *measured) talks(ctx context.Context, w *work, m *meter) ([]loadgen.Talk, error) {
+func (s *measured) talks(ctx context.Context, w *work, m *loadgen.Meter) ([]loadgen.Talk, error) {
 	talks, err := s.system.talks(ctx, w, m)
 	if err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func (b *nats) prepare(ctx context.Context, w *work) error {
 	}
 	for i := range w.groups {
 		_, err := b.streams.CreateConsumer(ctx, topic, jetstream.ConsumerConfig{
-			Durable: groupName(i), AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1_000_000, MemoryStorage: true,
+			Durable: loadgen.Group(i), AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1_000_000, MemoryStorage: true,
 		})
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (b *nats) prepare(ctx context.Context, w *work) error {
 	return nil
 }
 
-func (b *nats) talks(ctx context.Context, w *work, m *meter) ([]loadgen.Talk, error) {
+func (b *nats) talks(ctx context.Context, w *work, m *loadgen.Meter) ([]loadgen.Talk, error) {
 	conns, err := loadgen.DialAll(ctx, b.network, b.address, w.consumers+w.producers)
 	if err != nil {
 		return nil, err
@@ -112,12 +112,12 @@ func (b *nats) talks(ctx context.Context, w *work, m *meter) ([]loadgen.Talk, er
 			return nil, err
 		}
 	}
-	return pair(conns, w, nil, func(i int) loadgen.Session {
-		return newNATSConsumer(inbox(i), groupName(i%w.groups), w.batch, m.sink())
+	return m.Pair(conns, func(i int) loadgen.Session {
+		return newNATSConsumer(inbox(i), loadgen.Group(i%w.groups), w.batch, m.Sink())
 	}, func(i int) loadgen.Session {
-		s := m.source()
+		s := m.Source()
 		return &natsProducer{source: s, before: fmt.Appendf(nil, "PUB %s %s %d\r\n", topic, inbox(w.consumers+i), s.Size)}
-	})
+	}), nil
 }
 
 func inbox(i int) string { return fmt.Sprintf("_INBOX.%d", i) }
@@ -133,7 +133,7 @@ func greet(nc net.Conn, inbox string) error {
 
 func (b *nats) left(ctx context.Context, w *work) (n int, err error) {
 	for i := range w.groups {
-		c, err := b.streams.Consumer(ctx, topic, groupName(i))
+		c, err := b.streams.Consumer(ctx, topic, loadgen.Group(i))
 		if err != nil {
 			return 0, err
 		}

@@ -75,7 +75,7 @@ func (p *pingPong) prepare(context.Context, *work) error { return nil }
 
 func (p *pingPong) left(context.Context, *work) (int, error) { return 0, nil }
 
-func (p *pingPong) talks(ctx context.Context, w *work, m *meter) ([]loadgen.Talk, error) {
+func (p *pingPong) talks(ctx context.Context, w *work, m *loadgen.Meter) ([]loadgen.Talk, error) {
 	conns, err := loadgen.DialAll(ctx, p.network, p.address, w.consumers+w.producers)
 	if err != nil {
 		return nil, err
@@ -94,11 +94,11 @@ func (p *pingPong) talks(ctx context.Context, w *work, m *meter) ([]loadgen.Talk
 	if w.consumers == 0 {
 		q = nil
 	}
-	return pair(conns, w, nil, func(int) loadgen.Session {
-		return &taker{sink: m.sink(), loop: q, batch: w.batch, request: make([]byte, p.sizes.poll), answer: p.sizes.batch}
+	return m.Pair(conns, func(int) loadgen.Session {
+		return &taker{sink: m.Sink(), loop: q, batch: w.batch, request: make([]byte, p.sizes.poll), answer: p.sizes.batch}
 	}, func(int) loadgen.Session {
-		return &giver{source: m.source(), loop: q, request: p.sizes.publish, answer: p.sizes.stored}
-	})
+		return &giver{source: m.Source(), loop: q, request: p.sizes.publish, answer: p.sizes.stored}
+	}), nil
 }
 
 // A loop hands messages from givers to takers, inside the client.

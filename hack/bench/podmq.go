@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"path/filepath"
 	"time"
 
@@ -48,8 +46,6 @@ func startPodMQ(ctx context.Context, s setting, program, dir string) (*podmq, er
 
 const topic = "bench"
 
-func groupName(i int) string { return fmt.Sprintf("g%d", i) }
-
 // A podmqWay is one way to use the broker.
 type podmqWay struct {
 	*podmq
@@ -76,48 +72,25 @@ func (p podmqWay) prepare(ctx context.Context, w *work) error {
 		if p.fleet {
 			g.Expires = core.Some(time.Minute)
 		}
-		if _, err := p.admin.CreateGroup(ctx, topic, groupName(i), g); err != nil {
+		if _, err := p.admin.CreateGroup(ctx, topic, loadgen.Group(i), g); err != nil {
 			return err
 		}
 	}
 	// Every member first, and then load: nothing is handed over in a turn.
 	for i := range w.consumers {
-		if _, _, err := p.admin.Join(ctx, topic, groupName(i%w.groups), memberName(i)); err != nil {
+		if _, _, err := p.admin.Join(ctx, topic, loadgen.Group(i%w.groups), loadgen.Member(i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func memberName(i int) string { return fmt.Sprintf("c%d", i) }
-
-func (p podmqWay) talks(ctx context.Context, w *work, m *meter) ([]loadgen.Talk, error) {
-	network, address := p.network, p.address
+func (p podmqWay) talks(ctx context.Context, w *work, m *loadgen.Meter) ([]loadgen.Talk, error) {
+	b := loadgen.Broker{Network: p.network, Address: p.address, Topic: topic, Format: p.format}
 	if p.tcp {
-		network, address = "tcp", p.podmq.tcp
+		b.Network, b.Address = "tcp", p.podmq.tcp
 	}
-	conns, err := loadgen.DialAll(ctx, network, address, w.consumers+w.producers)
-	return pair(conns, w, err, func(i int) loadgen.Session {
-		return loadgen.NewConsumer(topic, groupName(i%w.groups), memberName(i), m.sink(), w.batch, p.format)
-	}, func(int) loadgen.Session {
-		return loadgen.NewProducer(topic, m.source(), p.format)
-	})
-}
-
-// pair gives each connection its session.
-func pair(conns []net.Conn, w *work, err error, consumer, producer func(i int) loadgen.Session) ([]loadgen.Talk, error) {
-	if err != nil {
-		return nil, err
-	}
-	var talks []loadgen.Talk
-	for i, c := range conns {
-		if i < w.consumers {
-			talks = append(talks, loadgen.Talk{Conn: c, Session: consumer(i)})
-		} else {
-			talks = append(talks, loadgen.Talk{Conn: c, Session: producer(i - w.consumers)})
-		}
-	}
-	return talks, nil
+	return b.Talks(ctx, m)
 }
 
 func (p podmqWay) left(ctx context.Context, w *work) (n int, err error) {

@@ -56,24 +56,27 @@ func (r *redis) do(ctx context.Context, commands ...string) (line string, err er
 func (r *redis) prepare(ctx context.Context, w *work) error {
 	commands := []string{"FLUSHALL SYNC"}
 	for i := range w.groups {
-		commands = append(commands, fmt.Sprintf("XGROUP CREATE %s %s $ MKSTREAM", topic, groupName(i)))
+		commands = append(commands, fmt.Sprintf("XGROUP CREATE %s %s $ MKSTREAM", topic, loadgen.Group(i)))
 	}
 	_, err := r.do(ctx, commands...)
 	return err
 }
 
-func (r *redis) talks(ctx context.Context, w *work, m *meter) ([]loadgen.Talk, error) {
+func (r *redis) talks(ctx context.Context, w *work, m *loadgen.Meter) ([]loadgen.Talk, error) {
 	conns, err := loadgen.DialAll(ctx, r.network, r.address, w.consumers+w.producers)
-	return pair(conns, w, err, func(i int) loadgen.Session {
-		return newRedisConsumer(groupName(i%w.groups), memberName(i), w.batch, m.sink())
+	if err != nil {
+		return nil, err
+	}
+	return m.Pair(conns, func(i int) loadgen.Session {
+		return newRedisConsumer(loadgen.Group(i%w.groups), loadgen.Member(i), w.batch, m.Sink())
 	}, func(int) loadgen.Session {
-		return newRedisProducer(m.source())
-	})
+		return newRedisProducer(m.Source())
+	}), nil
 }
 
 func (r *redis) left(ctx context.Context, w *work) (n int, err error) {
 	for i := range w.groups {
-		line, err := r.do(ctx, fmt.Sprintf("XPENDING %s %s", topic, groupName(i)))
+		line, err := r.do(ctx, fmt.Sprintf("XPENDING %s %s", topic, loadgen.Group(i)))
 		if err != nil {
 			return 0, err
 		}

@@ -29,7 +29,7 @@ func turn(ctx context.Context, sys system, w *work, d time.Duration) (s sample, 
 	if err := sys.prepare(ctx, w); err != nil {
 		return s, fmt.Errorf("prepare: %w", err)
 	}
-	m := newMeter(w, d)
+	m := loadgen.NewMeter(w.load(d))
 	talks, err := sys.talks(ctx, w, m)
 	if err != nil {
 		return s, fmt.Errorf("connect: %w", err)
@@ -43,7 +43,7 @@ func turn(ctx context.Context, sys system, w *work, d time.Duration) (s sample, 
 	if err != nil {
 		return s, err
 	}
-	err = loadgen.Drive(ctx, m.tally, min(runtime.GOMAXPROCS(0), len(talks)), talks, func() error {
+	err = loadgen.Drive(ctx, m.Tally, min(runtime.GOMAXPROCS(0), len(talks)), talks, func() error {
 		serverNow, err := cpuTime(sys.pid())
 		if err != nil {
 			return err
@@ -58,9 +58,9 @@ func turn(ctx context.Context, sys system, w *work, d time.Duration) (s sample, 
 	if err != nil {
 		return s, err
 	}
-	took, n := m.tally.Took(), float64(m.tally.Stored())
+	took, n := m.Tally.Took(), float64(m.Tally.Stored())
 	micros := func(d time.Duration) float64 { return float64(d) / 1e3 }
-	publish, delivery := merged(m.publish), merged(m.delivery)
+	publish, delivery := m.Publish(), m.Delivery()
 	return sample{
 		Rate:        n / took.Seconds(),
 		ServerCPU:   micros(server) / n,

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/podmq/podmq/pkg/transport/loadgen"
 )
 
@@ -25,15 +23,12 @@ type work struct {
 // its consumers and be slow later.
 func (w *work) window() int { return max(10_000, 4*w.producers*w.batch) }
 
-// turnTime is how long producers publish in one turn.
-const defaultTurn = time.Second
-
 // A system is a broker, or the bare exchange, that can be put to work.
 type system interface {
 	// prepare makes everything for a turn from nothing.
 	prepare(ctx context.Context, w *work) error
 	// talks are the connections of a turn, consumers first.
-	talks(ctx context.Context, w *work, m *meter) ([]loadgen.Talk, error)
+	talks(ctx context.Context, w *work, m *loadgen.Meter) ([]loadgen.Talk, error)
 	// left is how many messages are not acknowledged, as the broker says itself.
 	left(ctx context.Context, w *work) (int, error)
 	// pid is of the server's process.
@@ -41,44 +36,10 @@ type system interface {
 	stop()
 }
 
-// A meter is what a turn is measured with.
-type meter struct {
-	tally    *loadgen.Tally
-	publish  []*hdrhistogram.Histogram // of each producer
-	delivery []*hdrhistogram.Histogram // of each consumer
-	w        *work
-}
-
-func newMeter(w *work, turn time.Duration) *meter {
-	groups := w.groups
-	if w.consumers == 0 {
-		groups = 0
+// load is the part of the work that is the same for every protocol.
+func (w *work) load(d time.Duration) loadgen.Work {
+	return loadgen.Work{
+		Producers: w.producers, Consumers: w.consumers, Groups: w.groups,
+		Batch: w.batch, Size: w.size, Rate: w.rate, Duration: d, Window: w.window(),
 	}
-	return &meter{w: w, tally: loadgen.NewTally(turn, groups, w.window())}
-}
-
-// source is for the next producer.
-func (m *meter) source() *loadgen.Source {
-	h := loadgen.NewHistogram()
-	m.publish = append(m.publish, h)
-	return loadgen.NewSource(m.tally, len(m.publish), m.w.batch, m.w.size, m.w.rate/float64(m.w.producers), h)
-}
-
-// sink is for the next consumer. Latencies of deliveries mean something only at
-// a rate: else they are the length of the backlog.
-func (m *meter) sink() *loadgen.Sink {
-	if m.w.rate == 0 {
-		return loadgen.NewSink(m.tally, nil)
-	}
-	h := loadgen.NewHistogram()
-	m.delivery = append(m.delivery, h)
-	return loadgen.NewSink(m.tally, h)
-}
-
-func merged(all []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
-	sum := loadgen.NewHistogram()
-	for _, h := range all {
-		sum.Merge(h)
-	}
-	return sum
 }

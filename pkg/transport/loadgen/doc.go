@@ -2,14 +2,14 @@
 // consumers on raw connections, driven by event loops that allocate nothing a
 // message, so that the client is not what is measured.
 //
-//	Run (run.go) ─► Loop (loop.go): one thread, epoll, any number of connections
+//	Drive (drive.go) ─► Loop (loop.go): one thread, epoll, any number of connections
 //	                  └► Session (a producer or consumer, of one protocol)
 //	                       ├► Source: when to send what   ┐ count in a Tally,
 //	                       └► Sink:   what has arrived    ┘ shared by all loops
 //
-// PodMQ's sessions are here (producer.go, consumer.go, in frames and in JSON).
-// The benchmark of PodMQ beside its peers, hack/bench, adds sessions of their
-// protocols, and so drives all with the same code.
+// PodMQ's sessions are here (broker.go, producer.go, consumer.go), in frames and in
+// JSON. The benchmark of PodMQ beside its peers, hack/bench, adds sessions of
+// their protocols, and so drives all with the same code.
 //
 // Every message carries a number. A run counts what was delivered and adds up
 // the numbers: a message lost, doubled or mangled is an error and no result.

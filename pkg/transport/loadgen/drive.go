@@ -7,8 +7,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // A Talk is a connection and what is said on it.
@@ -111,10 +109,4 @@ func DialAll(ctx context.Context, network, address string, n int) ([]net.Conn, e
 		conns = append(conns, c)
 	}
 	return conns, nil
-}
-
-// NewHistogram makes a histogram of latencies in ns, from 1 µs to a minute, to
-// two digits.
-func NewHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1000, int64(time.Minute), 2)
 }
