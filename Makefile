@@ -13,7 +13,7 @@ BENCH      ?= .
 LINT := bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt fuzz bench clean
+.PHONY: help build run test race lint fmt fuzz bench clean image chart chart-update admission e2e
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,7 @@ race: ## run all tests under the race detector
 
 lint: $(LINT) ## check style and the arrows between packages
 	$(LINT) run ./...
+	cd test/e2e && ../../$(LINT) run --build-tags e2e ./...
 
 fmt: $(LINT) ## format the code
 	$(LINT) fmt ./...
@@ -45,6 +46,26 @@ fuzz: ## run every fuzz target for DURATION (10s)
 
 bench: ## run the benchmarks beside the code; BENCH=regexp chooses
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./pkg/...
+
+image: ## make the image podmq:VERSION; needs Docker, pulls nothing
+	@hack/image.sh
+
+# The tests below are a module of their own, test/e2e, whose dependencies are not
+# the program's. They find helm, kubectl, etcd and kube-apiserver in PODMQ_E2E_BIN
+# or in PATH.
+chart: ## test the charts without a cluster; needs helm
+	@hack/prometheus.sh
+	cd test/e2e && $(GO) vet -tags e2e ./... && $(GO) test ./chart
+
+chart-update: ## write golden files, manifests and READMEs of the charts anew
+	cd test/e2e && $(GO) test ./chart -count=1 -update
+
+admission: ## test the policies; needs helm, etcd and kube-apiserver
+	cd test/e2e && $(GO) test ./admission
+
+e2e: ## test in a kind cluster; needs Docker, kubectl and helm
+	@hack/prometheus.sh
+	@hack/e2e.sh
 
 clean: ## remove what was built
 	rm -rf bin

@@ -31,21 +31,8 @@ func golden(t *testing.T, file, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what is made now: see %s (make chart-update writes it anew)\n%s", file, saved(t, got), firstDifference(string(want), got))
+		t.Errorf("%s is not what is made now (make chart-update writes it anew); the first difference:\n%s", file, firstDifference(string(want), got))
 	}
-}
-
-func saved(t *testing.T, text string) string {
-	t.Helper()
-	file, err := os.CreateTemp("", "podmq-golden-*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := file.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
-	return file.Name()
 }
 
 func firstDifference(want, got string) string {

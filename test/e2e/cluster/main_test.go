@@ -60,7 +60,7 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	kubeconfig = filepath.Join(dir, "kubeconfig")
 	name := fmt.Sprintf("podmq-%d", os.Getpid())
 	provider := cluster.NewProvider(cluster.ProviderWithLogger(cmd.NewLogger()))

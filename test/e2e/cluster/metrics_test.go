@@ -98,7 +98,7 @@ func startPrometheus(t *testing.T, namespace, pod string) server {
 		t.Fatal(err)
 	}
 	address := listener.Addr().String()
-	listener.Close()
+	_ = listener.Close()
 	config := filepath.Join(dir, "prometheus.yaml")
 	if err := os.WriteFile(config, []byte(scrapeConfig(t, dir, namespace, pod)), 0o600); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func startPrometheus(t *testing.T, namespace, pod string) server {
 	t.Cleanup(func() {
 		_ = command.Process.Kill() // nothing of it is kept
 		_ = command.Wait()
-		log.Close()
+		_ = log.Close()
 		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
 			t.Logf("prometheus:\n%s", text)
 		}
