@@ -70,6 +70,9 @@ func Run(t *testing.T, open func(t testing.TB, o Options) core.Engine, features 
 			features.bubble(t, func(t *testing.T) { tt.run(newScript(t, open, features)) })
 		})
 	}
+	t.Run("Random operations beside a twin", func(t *testing.T) { Property(t, open, features) })
+	t.Run("Concurrent clients are linearizable", func(t *testing.T) { Linearizability(t, open, features) })
+	t.Run("Chaos loses nothing", func(t *testing.T) { Chaos(t, open, features) })
 }
 
 // bubble runs f in virtual time where the engine can.
