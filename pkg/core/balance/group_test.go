@@ -5,8 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/podmq/podmq/pkg/core"
 	"pgregory.net/rapid"
+
+	"github.com/podmq/podmq/pkg/core"
 )
 
 // check holds a group against what its struct promises.

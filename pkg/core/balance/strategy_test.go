@@ -15,9 +15,9 @@ func assignments(t *rapid.T, mostMembers, mostPartitions int) (members, before [
 		members = append(members, MemberID(i+1))
 	}
 	members = rapid.Permutation(members).Draw(t, "joined in this order")
-	any := rapid.Uint64Range(0, uint64(n)+2)
+	owner := rapid.Uint64Range(0, uint64(n)+2) // nobody, a member, or one that is gone
 	for range rapid.IntRange(0, mostPartitions).Draw(t, "partitions") {
-		before = append(before, MemberID(any.Draw(t, "assigned")))
+		before = append(before, MemberID(owner.Draw(t, "assigned")))
 	}
 	return members, before
 }

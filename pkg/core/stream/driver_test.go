@@ -3,8 +3,9 @@ package stream
 import (
 	"time"
 
-	"github.com/podmq/podmq/pkg/core"
 	"pgregory.net/rapid"
+
+	"github.com/podmq/podmq/pkg/core"
 )
 
 // A driver does to one partition what an engine does: it keeps the time, numbers

@@ -4,8 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/podmq/podmq/pkg/core"
 	"pgregory.net/rapid"
+
+	"github.com/podmq/podmq/pkg/core"
 )
 
 // A logTwin is a log kept the obvious way.

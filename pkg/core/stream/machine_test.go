@@ -5,8 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/podmq/podmq/pkg/core"
 	"pgregory.net/rapid"
+
+	"github.com/podmq/podmq/pkg/core"
 )
 
 // A machine drives a partition and a twin for each of its groups through the
@@ -228,7 +229,7 @@ func (m *machine) wait(t *rapid.T) {
 }
 
 // forge presents what no poll gave: any run, any delivery. Its worth is not
-// compared, but the partition must hold together whatever it is.
+// compared, but the partition must hold together when it is acked.
 func (m *machine) forge(t *rapid.T) {
 	r := m.reader(t)
 	if r == nil {
@@ -240,13 +241,18 @@ func (m *machine) forge(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "huge") == 0 {
 		to = 1 << 62
 	}
-	for _, part := range r.cursor.Judge(nil, number, Run{from, to}) {
+	parts, _ := m.ack(&delivery{of: r, number: number}, Run{from, to})
+	for _, part := range parts {
 		if part.Len() <= 0 || part.From < from || part.To > to {
 			t.Fatalf("the judgement of [%d, %d) has [%d, %d)", from, to, part.From, part.To)
 		}
-		if (part.Verdict == Current || part.Verdict == Late) && part.To > m.part.Log().End() {
+		if part.Verdict != Current && part.Verdict != Late {
+			continue
+		}
+		if part.To > m.part.Log().End() {
 			t.Fatalf("[%d, %d) counts, the log ends at %d", part.From, part.To, m.part.Log().End())
 		}
+		m.twins[r].ack(part.Run)
 	}
 }
 
