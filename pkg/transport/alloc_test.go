@@ -2,7 +2,6 @@ package transport
 
 import (
 	"bytes"
-	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -49,7 +48,7 @@ func TestCallsAllocateAHandful(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	r := start(t, func(s *Server) { s.log = slog.New(slog.DiscardHandler) })
+	r := start(t, quiet)
 	r.topic("partitions=4")
 	l := &lean{t, r.dial(), make([]byte, 64<<10)}
 	t.Cleanup(func() { _ = l.c.Close() })

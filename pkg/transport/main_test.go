@@ -105,7 +105,7 @@ func startWith(t *testing.T, c Config, change ...func(*Server)) *rig {
 	served := make(chan error, 1)
 	go func() { served <- r.server.Serve(l) }()
 	r.client = &http.Client{Transport: &http.Transport{
-		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(), nil },
+		DialContext:        func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", r.path) },
 		DisableCompression: true,
 	}}
 	t.Cleanup(func() {
@@ -125,6 +125,9 @@ func startWith(t *testing.T, c Config, change ...func(*Server)) *rig {
 	})
 	return r
 }
+
+// quiet is for tests of speed or size: they log nothing.
+func quiet(s *Server) { s.log = slog.New(slog.DiscardHandler) }
 
 // socketDir is a directory whose path is short enough for a socket.
 func socketDir(t *testing.T) string {

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"fmt"
-	"log/slog"
 	"net"
 	"runtime"
 	"testing"
@@ -14,7 +13,7 @@ func TestAParkedPollCostsLittle(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector takes memory of its own")
 	}
-	r := start(t, func(s *Server) { s.log = slog.New(slog.DiscardHandler) })
+	r := start(t, quiet)
 	r.topic("")
 	before := inUse()
 	const polls = 500
