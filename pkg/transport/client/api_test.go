@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -41,7 +42,9 @@ func TestTheClientCoversTheWholeAPI(t *testing.T) {
 // operations are the names of all calls of the API.
 func operations(t *testing.T, path string) (names []string) {
 	t.Helper()
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", path) }}}
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
 	resp, err := c.Get("http://podmq/v1/openapi.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -84,8 +84,8 @@ func (c *Client) do(ctx context.Context, r *call) (*answer, error) {
 		if err == nil || !nobodyListens(err) || time.Since(start) >= c.dialRetry {
 			return a, err
 		}
-		if wait.sleep(ctx, 0) != nil {
-			return nil, err
+		if cause := wait.sleep(ctx, 0); cause != nil {
+			return nil, fmt.Errorf("%w: %w", cause, err)
 		}
 	}
 }
@@ -133,7 +133,11 @@ func readBody(resp *http.Response) ([]byte, error) {
 
 // unreached wraps the error of a call that got no answer.
 func (c *Client) unreached(ctx context.Context, r *call, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() == nil:
+	case dialFailed(err): // which Unknown must see
+		return fmt.Errorf("cannot finish %s %s: %w: %w", r.method, r.path, context.Cause(ctx), err)
+	default:
 		return fmt.Errorf("cannot finish %s %s: %w", r.method, r.path, context.Cause(ctx))
 	}
 	var u *url.Error // repeats the method and the whole query, receipts and all
@@ -155,10 +159,10 @@ func dialFailed(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// nobodyListens reports whether err is that of dialling where no broker is, or
-// is not yet.
+// nobodyListens reports whether err is that of dialling where no broker is yet,
+// or where too many dial at once (EAGAIN, which only Unix sockets say).
 func nobodyListens(err error) bool {
-	return dialFailed(err) && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT))
+	return dialFailed(err) && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EAGAIN))
 }
 
 // query is url.Values with the contract's ways to write values.

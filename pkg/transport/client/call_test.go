@@ -145,6 +145,48 @@ func TestCallsSayWhereNobodyListens(t *testing.T) {
 	}
 }
 
+func TestCallsWaitWhereTooManyDial(t *testing.T) {
+	path := filepath.Join(socketDir(t), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	raw, err := l.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) { _ = syscall.Listen(int(fd), 0) }); err != nil { // a queue of one
+		t.Fatal(err)
+	}
+	for range 10 {
+		var nc net.Conn
+		if nc, err = net.Dial("unix", path); err != nil {
+			break
+		}
+		defer nc.Close()
+	}
+	if !nobodyListens(err) {
+		t.Errorf("dialling beyond the queue returned %v, after which a call would not dial again", err)
+	}
+}
+
+func TestACallThatEndsWhileItDialsSaysBoth(t *testing.T) {
+	c := newClient(t, Config{Address: filepath.Join(socketDir(t), "s"), DialRetry: time.Hour})
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	real := c.http.Transport
+	c.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		resp, err := real.RoundTrip(r)
+		cancel(cause) // after the dial has failed
+		return resp, err
+	})
+	_, err := c.Publish(ctx, "orders", Message{})
+	if !errors.Is(err, cause) || Unknown(err) {
+		t.Errorf("Publish returned %v, Unknown is %v", err, Unknown(err))
+	}
+}
+
 func TestAPublishWithoutAnAnswerIsUnknownAndNotRepeated(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	var requests atomic.Int32

@@ -86,8 +86,7 @@ func TestG3ConsumeLeavesItsGroupAndGivesBackWhatIsInHand(t *testing.T) {
 	b := startBroker(t, one, "billing")
 	b.publish("a", "b", "c")
 	started := make(chan struct{})
-	var k *consumption
-	k = consume(t, b.Client, client.ConsumeConfig{Group: "billing"}, func(ctx context.Context, _ *client.Delivery) error {
+	k := consume(t, b.Client, client.ConsumeConfig{Group: "billing"}, func(ctx context.Context, _ *client.Delivery) error {
 		close(started)
 		<-ctx.Done()
 		return nil // it was done all the same
