@@ -13,7 +13,7 @@ BENCH      ?= .
 LINT := bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt fuzz bench clean image chart chart-update admission e2e
+.PHONY: help build run test race lint fmt fuzz bench bench-peers guard clean image chart chart-update admission e2e
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,12 @@ admission: ## test the policies; needs helm, etcd and kube-apiserver
 e2e: ## test in a kind cluster; needs Docker, kubectl and helm
 	@hack/prometheus.sh
 	@hack/e2e.sh
+
+bench-peers: build ## measure beside Redis Streams, beanstalkd and NATS JetStream; ARGS='-rounds=1 -only=one' and others
+	@hack/bench/run.sh $(ARGS)
+
+guard: ## hold allocations and system calls a message to what they are
+	$(GO) test -count=1 -run '^TestCost' -v ./pkg/transport
 
 clean: ## remove what was built
 	rm -rf bin

@@ -60,7 +60,7 @@ func run(args []string) error {
 	out := f.String("out", "dist/bench", "directory for the results")
 	only := f.String("only", "", "regular expression: the experiments to make")
 	who := f.String("systems", "", "regular expression: the systems to measure")
-	settings := f.String("settings", "pinned,all cores", "the settings to measure in")
+	settings := f.String("settings", "pinned,all-cores", "the settings to measure in")
 	f.IntVar(&o.rounds, "rounds", 5, "turns of each system in each experiment")
 	f.DurationVar(&o.turn, "turn", time.Second, "how long producers publish in a turn")
 	noFacts := f.Bool("skip-facts", false, "measure no start times and no memory")

@@ -16,9 +16,8 @@ import (
 // consumer's.
 type podmq struct {
 	process
-	admin   *client.Client
-	tcp     string // the address of PODMQ_HTTP_ADDR
-	metrics string
+	admin *client.Client
+	tcp   string // the address of PODMQ_HTTP_ADDR
 }
 
 // podmqSettings are those that differ from the defaults: room for what a turn
@@ -31,12 +30,9 @@ func startPodMQ(ctx context.Context, s setting, program, dir string) (*podmq, er
 	if b.tcp, err = freePort(); err != nil {
 		return nil, err
 	}
-	if b.metrics, err = freePort(); err != nil {
-		return nil, err
-	}
 	c := s.command(serverCore, program)
 	c.Env = append(c.Env, podmqSettings...)
-	c.Env = append(c.Env, "PODMQ_SOCKET="+b.address, "PODMQ_HTTP_ADDR="+b.tcp, "PODMQ_METRICS_ADDR="+b.metrics)
+	c.Env = append(c.Env, "PODMQ_SOCKET="+b.address, "PODMQ_HTTP_ADDR="+b.tcp, "PODMQ_METRICS_ADDR=127.0.0.1:0")
 	if err := b.start(ctx, c); err != nil {
 		return nil, err
 	}

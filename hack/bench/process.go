@@ -21,7 +21,7 @@ type setting string
 
 const (
 	pinned   setting = "pinned"    // the server on one core, the load on another
-	allCores setting = "all cores" // both where the kernel puts them
+	allCores setting = "all-cores" // both where the kernel puts them
 )
 
 // Cores of the pinned setting.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -94,12 +95,17 @@ func watch(ctx, driving context.Context, t *Tally, complete <-chan struct{}, set
 	}
 }
 
-// DialAll opens n connections.
+// DialAll opens n connections. On a Unix socket a full backlog is no refusal: it
+// waits until the broker has accepted some.
 func DialAll(ctx context.Context, network, address string, n int) ([]net.Conn, error) {
 	conns := make([]net.Conn, 0, n)
 	var d net.Dialer
 	for range n {
 		c, err := d.DialContext(ctx, network, address)
+		for errors.Is(err, syscall.EAGAIN) && ctx.Err() == nil {
+			<-time.After(time.Millisecond)
+			c, err = d.DialContext(ctx, network, address)
+		}
 		if err != nil {
 			for _, c := range conns {
 				err = errors.Join(err, c.Close())
