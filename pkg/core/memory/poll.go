@@ -77,7 +77,7 @@ func checkPoll(req *core.PollRequest) error {
 func (g *group) poll(ctx context.Context, req *core.PollRequest, batch *core.Batch) (*poller, error) {
 	t := g.topic
 	defer t.leave()
-	if req.Partition != core.AnyPartition && (req.Partition < 0 || req.Partition >= len(t.partitions)) {
+	if req.Partition != core.AnyPartition && !g.has(req.Partition) {
 		return nil, unknownPartition(t.name, req.Partition, len(t.partitions))
 	}
 	batch.Queue = g.queue()

@@ -69,13 +69,13 @@ func upto(r *core.Receipt, partition int, upto int64) (core.Range, error) {
 		if run.Partition != partition {
 			continue
 		}
-		if upto >= run.To {
+		if upto >= run.To || upto < 0 {
 			return run, core.Errorf(core.CodeNotInFlight, "cannot ack: the receipt covers offsets %d to %d of partition %d, not %d", run.From, run.To-1, partition, upto).
 				With("partition", partition).With("upto", upto)
 		}
-		run.To = max(run.From, upto) + 1
+		run.To = upto + 1
 		if upto < run.From { // acked before the batch was handed out
-			run = core.Range{Partition: partition, From: max(0, upto), To: max(0, upto) + 1}
+			run.From, run.To = upto, upto+1
 		}
 		return run, nil
 	}
@@ -94,11 +94,14 @@ func (g *group) issued(r *core.Receipt) bool {
 	return r.Epoch == g.topic.epoch && r.Topic == g.topic.incarnation && r.Group == g.incarnation
 }
 
+// has reports whether the topic has such a partition.
+func (g *group) has(partition int) bool { return partition >= 0 && partition < len(g.tracks) }
+
 // judge calls apply for each part of a range that still counts, and takes note
 // of the others.
 func (s *settlement) judge(r *core.Receipt, run core.Range, apply func(*track, stream.Part)) {
 	g := s.group
-	if !g.issued(r) || run.Partition >= len(g.tracks) {
+	if !g.issued(r) || !g.has(run.Partition) {
 		s.stale(run.Partition, run.From, run.To)
 		return
 	}
@@ -151,7 +154,7 @@ func (s *settlement) leaseLeft(r *core.Receipt) {
 		return
 	}
 	for _, run := range r.Ranges {
-		if run.Partition >= len(g.tracks) {
+		if !g.has(run.Partition) {
 			continue
 		}
 		parts := g.tracks[run.Partition].cursor.Judge(t.scratch.parts[:0], r.Delivery, stream.Run{From: run.From, To: run.To})
@@ -185,7 +188,7 @@ func (s *settlement) result(verb string) (core.Settled, error) {
 // member.
 func (g *group) ackOffset(req *core.AckRequest) (core.Settled, error) {
 	t, p, offset := g.topic, req.Partition.Value, req.Upto.Value
-	if p < 0 || p >= len(g.tracks) {
+	if !g.has(p) {
 		return core.Settled{}, unknownPartition(t.name, p, len(g.tracks))
 	}
 	tr := &g.tracks[p]
@@ -274,7 +277,7 @@ func (s *settlement) checkFailed(req *core.NackRequest) error {
 		if offset < run.From || offset >= run.To {
 			continue
 		}
-		if g.issued(&req.Receipt) && p < len(g.tracks) {
+		if g.issued(&req.Receipt) && g.has(p) {
 			t := g.topic
 			parts := g.tracks[p].cursor.Judge(t.scratch.parts[:0], req.Receipt.Delivery, stream.Run{From: offset, To: offset + 1})
 			t.scratch.parts = parts
