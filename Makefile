@@ -71,7 +71,7 @@ bench-peers: build ## measure beside Redis Streams, beanstalkd and NATS JetStrea
 	@hack/bench/run.sh $(ARGS)
 
 guard: ## hold allocations and system calls a message to what they are
-	$(GO) test -count=1 -run '^TestCost' -v ./pkg/transport
+	$(GO) test -count=1 -run '^(TestCost|TestCalls|TestAParked)' -v ./pkg/transport
 
 clean: ## remove what was built
 	rm -rf bin
