@@ -151,6 +151,16 @@ func unknown(s *script) {
 			}
 		}
 	}
+	s.unknownTopicOrPartition(g)
+	// A typo must make nothing: a group holds back publishers.
+	if got := s.engine.Stats().Topics; len(got) != 1 || len(got[0].Groups) != 1 {
+		s.Errorf("calls on what does not exist made something: %+v", got)
+	}
+}
+
+func (s *script) unknownTopicOrPartition(g *group) {
+	s.Helper()
+	ctx := s.Context()
 	nowhere := s.on("nowhere")
 	_, err := nowhere.tryPublish(ctx, 0, core.AnyPartition, "x")
 	s.refused(core.CodeUnknownTopic, err)
@@ -166,10 +176,6 @@ func unknown(s *script) {
 		req.Partition = partition
 		_, err = g.tryPoll(ctx, req)
 		s.refused(core.CodeUnknownPartition, err)
-	}
-	// A typo must make nothing: a group holds back publishers.
-	if got := s.engine.Stats().Topics; len(got) != 1 || len(got[0].Groups) != 1 {
-		s.Errorf("calls on what does not exist made something: %+v", got)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
+	"sync"
 	"time"
 	"unsafe"
 
@@ -165,25 +165,28 @@ func lagCounts(s *script) {
 // Looks at everything while everything moves: no look may contradict itself.
 func lagAtOnce(s *script) {
 	s.topic(2, 50)
-	groups := []*group{s.ordered("a"), s.ordered("b"), s.queue("c")}
 	stop := make(chan struct{})
-	ended := make(chan struct{}, 1+len(groups))
+	var all sync.WaitGroup
 	work := func(step func(i int) error) {
-		defer func() { ended <- struct{}{} }()
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
+		all.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
 				if err := step(i); err != nil {
 					s.Errorf("beside the looks: %v", err)
 					return
 				}
 			}
-		}
+		})
+	}
+	for _, g := range []*group{s.ordered("a"), s.ordered("b"), s.queue("c")} {
+		work(g.busyStep)
 	}
 	m := s.payload("m")
-	go work(func(i int) error {
+	work(func(i int) error {
 		req := core.PublishRequest{Messages: []core.Message{m}, Partition: i % 2}
 		_, err := s.engine.Publish(s.Context(), s.topicName, &req, nil)
 		if core.CodeOf(err) == core.CodePartitionFull {
@@ -191,20 +194,6 @@ func lagAtOnce(s *script) {
 		}
 		return err
 	})
-	for _, g := range groups {
-		go work(func(i int) error {
-			b, err := g.tryPoll(s.Context(), ask("c1", 1+i%7))
-			if err != nil || len(b.Deliveries) == 0 {
-				return err
-			}
-			if i%5 == 0 {
-				_, err = g.tryNack(core.NackRequest{Receipt: b.Receipt, Delay: core.Some(time.Duration(0))})
-			} else {
-				_, err = g.tryAck(b.Receipt)
-			}
-			return err
-		})
-	}
 	for range 2000 {
 		if err := sound(s.engine.Stats()); err != nil {
 			s.Error(err)
@@ -212,9 +201,21 @@ func lagAtOnce(s *script) {
 		}
 	}
 	close(stop)
-	for range cap(ended) {
-		<-ended
+	all.Wait()
+}
+
+// busyStep takes a batch, and acks or nacks it.
+func (g *group) busyStep(i int) error {
+	b, err := g.tryPoll(g.Context(), ask("c1", 1+i%7))
+	if err != nil || len(b.Deliveries) == 0 {
+		return err
 	}
+	if i%5 == 0 {
+		_, err = g.tryNack(core.NackRequest{Receipt: b.Receipt, Delay: core.Some(time.Duration(0))})
+	} else {
+		_, err = g.tryAck(b.Receipt)
+	}
+	return err
 }
 
 // sound checks one look against G12 and G22.

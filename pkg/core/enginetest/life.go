@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -204,53 +205,56 @@ func contextGone(s *script) {
 // such call may end with.
 func everythingAtOnce(s *script) {
 	var all sync.WaitGroup
-	ctx := s.Context()
-	allowed := func(call string, err error, codes ...core.Code) {
-		for _, code := range append(codes, "", core.CodeUnknownTopic, core.CodeUnknownGroup) {
-			if core.CodeOf(err) == code {
-				return
-			}
-		}
-		s.Errorf("%s: %v", call, err)
-	}
-	m := s.payload("m")
 	for w := range 8 {
 		all.Go(func() {
-			var b core.Batch
 			for i := range 300 {
-				topic, name, member := fmt.Sprint("t", (w+i)%2), fmt.Sprint("g", i%3), fmt.Sprint("c", w%3)
-				on := &group{s.on(topic), name, false}
-				switch (i*7 + w) % 10 {
-				case 0:
-					_, err := s.engine.CreateTopic(ctx, topic, core.TopicSpec{Partitions: core.Some(3), Capacity: core.Some(5)})
-					allowed("CreateTopic", err)
-				case 1:
-					_, err := s.engine.CreateGroup(ctx, topic, name, core.GroupSpec{Type: core.Some([]core.GroupType{core.Ordered, core.Queue}[i%2])})
-					allowed("CreateGroup", err, core.CodeGroupExists)
-				case 2:
-					if i%20 == 0 {
-						allowed("DeleteTopic", s.engine.DeleteTopic(ctx, topic))
-					}
-					allowed("DeleteGroup", s.engine.DeleteGroup(ctx, topic, name))
-				case 3:
-					allowed("Leave", s.engine.Leave(ctx, topic, name, member))
-				case 4, 5:
-					req := core.PublishRequest{Messages: []core.Message{m, m}, Partition: core.AnyPartition, Wait: time.Millisecond}
-					_, err := s.engine.Publish(ctx, topic, &req, nil)
-					allowed("Publish", err, core.CodePartitionFull)
-				default:
-					req := ask(member, 3)
-					req.Wait = time.Duration(i%2) * time.Millisecond
-					err := s.engine.Poll(ctx, topic, name, &req, &b)
-					allowed("Poll", err)
-					if err == nil && len(b.Deliveries) > 0 && i%3 > 0 {
-						_, err = on.tryAck(b.Receipt)
-						allowed("Ack", err, core.CodeStaleReceipt)
-					}
+				if call, err := s.anything(w, i); err != nil {
+					s.Errorf("%s: %v", call, err)
 				}
 				s.engine.Stats()
 			}
 		})
 	}
 	all.Wait()
+}
+
+// anything does one of all calls, and returns what must not come of it.
+func (s *script) anything(w, i int) (call string, err error) {
+	ctx := s.Context()
+	on := &group{s.on(fmt.Sprint("t", (w+i)%2)), fmt.Sprint("g", i%3), false}
+	member := fmt.Sprint("c", w%3)
+	allowed := []core.Code{"", core.CodeUnknownTopic, core.CodeUnknownGroup}
+	switch (i*7 + w) % 10 {
+	case 0:
+		call = "CreateTopic"
+		_, err = s.engine.CreateTopic(ctx, on.topicName, core.TopicSpec{Partitions: core.Some(3), Capacity: core.Some(5)})
+	case 1:
+		call, allowed = "CreateGroup", append(allowed, core.CodeGroupExists)
+		types := []core.GroupType{core.Ordered, core.Queue}
+		_, err = s.engine.CreateGroup(ctx, on.topicName, on.name, core.GroupSpec{Type: core.Some(types[i%2])})
+	case 2:
+		call = "Delete"
+		if i%20 == 0 {
+			err = s.engine.DeleteTopic(ctx, on.topicName)
+		} else {
+			err = s.engine.DeleteGroup(ctx, on.topicName, on.name)
+		}
+	case 3:
+		call, err = "Leave", s.engine.Leave(ctx, on.topicName, on.name, member)
+	case 4, 5:
+		call, allowed = "Publish", append(allowed, core.CodePartitionFull)
+		_, err = on.tryPublish(ctx, time.Millisecond, core.AnyPartition, "m", "m")
+	default:
+		call, allowed = "Poll and Ack", append(allowed, core.CodeStaleReceipt)
+		req := ask(member, 3)
+		req.Wait = time.Duration(i%2) * time.Millisecond
+		var b core.Batch
+		if b, err = on.tryPoll(ctx, req); err == nil && len(b.Deliveries) > 0 && i%3 > 0 {
+			_, err = on.tryAck(b.Receipt)
+		}
+	}
+	if slices.Contains(allowed, core.CodeOf(err)) {
+		return call, nil
+	}
+	return call, err
 }

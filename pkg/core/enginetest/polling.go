@@ -10,8 +10,8 @@ import (
 
 const mostParked = 3
 
-// poll hands out, at once or later.
-func (t *trial) poll(name string, g *twinGroup, o op, member string) {
+// draw makes a poll of an operation, with an ack of with in it where there is one.
+func (t *trial) draw(g *twinGroup, o op, member string) (p *parkedPoll, with known) {
 	req := ask(member, 1+o.C%5)
 	if o.C >= 18 {
 		req.Partition = o.C % len(t.parts)
@@ -22,12 +22,16 @@ func (t *trial) poll(name string, g *twinGroup, o op, member string) {
 	if o.Kind == opPollWait && len(t.parked) < mostParked {
 		req.Wait = []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second}[o.C%3]
 	}
-	var with known
 	if o.Kind == opPollAck && len(t.known) > 0 {
 		with = t.known[len(t.known)-1-o.C%min(len(t.known), 4)]
 		req.Acks = []core.Receipt{with.receipt}
 	}
-	p := &parkedPoll{group: g, req: req, deadline: t.now.Add(req.Wait), done: make(chan struct{})}
+	return &parkedPoll{group: g, req: req, deadline: t.now.Add(req.Wait), done: make(chan struct{})}, with
+}
+
+// poll hands out, at once or later.
+func (t *trial) poll(name string, g *twinGroup, o op, member string) {
+	p, with := t.draw(g, o, member)
 	go func() {
 		defer close(p.done)
 		p.err = t.engine.Poll(t.ctx, trialTopic, name, &p.req, &p.batch)
@@ -38,18 +42,18 @@ func (t *trial) poll(name string, g *twinGroup, o op, member string) {
 		t.expect("Poll", p.err, true, core.CodeUnknownGroup)
 		return
 	}
-	if len(req.Acks) > 0 && t.ackOfPoll(p, with) {
+	if len(p.req.Acks) > 0 && t.ackOfPoll(p, with) {
 		return
 	}
 	g.join(member, t.now)
 	t.syncJoin(g)
-	if !g.queue() && req.Partition != core.AnyPartition && g.assigned[req.Partition] != member {
+	if at := p.req.Partition; !g.queue() && at != core.AnyPartition && g.assigned[at] != member {
 		<-p.done
 		t.expect("Poll", p.err, true, core.CodeNotOwner)
 		return
 	}
 	for _, q := range t.parked {
-		q.repeated = q.repeated || q.group == g && q.req.Member == member && q.req.PollID != "" && q.req.PollID == req.PollID
+		q.repeated = q.repeated || q.group == g && q.req.Member == member && q.req.PollID != "" && q.req.PollID == p.req.PollID
 	}
 	t.collect() // polls parked earlier are served first
 	select {

@@ -295,7 +295,7 @@ func ackByOffset(s *script) {
 	s.publish(0, "a", "b", "c", "d")
 	batch := g.poll("c1", 3, "0:0=a 0:1=b 0:2=c").Receipt
 	g.ackOffset("c1", 0, 0)
-	for _, offset := range []int64{-1, 0, 3, 4} {
+	for _, offset := range []int64{0, 3, 4} {
 		_, err := g.tryAckOffset("c1", 0, offset)
 		s.refused(core.CodeNotInFlight, err)
 		s.names(err, fmt.Sprintf("offset %d is not in flight for billing (1..2 are)", offset))
@@ -306,6 +306,10 @@ func ackByOffset(s *script) {
 	_, err = g.tryAckOffset("c1", 2, 0)
 	if code := core.CodeOf(err); code != core.CodeUnknownPartition && code != core.CodeNotInFlight {
 		s.Errorf("an ack in a partition that does not exist: %v", err)
+	}
+	_, err = g.tryAckOffset("c1", 0, -1)
+	if code := core.CodeOf(err); code != core.CodeNotInFlight && code != core.CodeInvalidRequest {
+		s.Errorf("an ack of offset -1: %v", err)
 	}
 	g.cursor(0, 1, 3, 3)
 	g.ackOffset("c1", 0, 2)

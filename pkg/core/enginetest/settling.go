@@ -185,7 +185,7 @@ func (t *trial) ackOffset(o op) {
 	if l := c.lease(); l != nil && o.C%2 == 0 {
 		member = l.member
 	}
-	upto := c.committed() - 1 + int64(o.C)%5
+	upto := max(0, c.committed()-1+int64(o.C)%5)
 	got, err := t.engine.Ack(t.ctx, trialTopic, g.name, &core.AckRequest{Partition: core.Some(p), Upto: core.Some(upto), Member: member})
 	l := c.lease()
 	out := l != nil && l.member == member && c.committed() <= upto && upto < c.committed()+c.inFlight()
