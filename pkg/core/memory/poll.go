@@ -218,7 +218,9 @@ func (t *topic) dispatch(tr *track) {
 	}
 }
 
-// nextPoll is the parked poll whose turn it is at a partition, nil for none.
+// nextPoll is the parked poll whose turn it is at a partition, nil for none. One
+// that waits for another partition only, and can be served from that now, goes
+// first: a later one for any would take from there too.
 func (g *group) nextPoll(partition int) *poller {
 	waiting := &g.waiting
 	if !g.queue() {
@@ -229,11 +231,17 @@ func (g *group) nextPoll(partition int) *poller {
 		waiting = &owner.waiting
 	}
 	for at := waiting.first; at != nil; at = at.next {
-		if only := at.who.req.Partition; only == core.AnyPartition || only == partition {
+		if only := at.who.req.Partition; only == core.AnyPartition || only == partition || g.servable(at.who, only) {
 			return at.who
 		}
 	}
 	return nil
+}
+
+// servable reports whether a partition has something for a parked poll.
+func (g *group) servable(w *poller, partition int) bool {
+	return (g.queue() || g.share.Holds(w.member.id, partition)) &&
+		g.tracks[partition].cursor.Available(g.topic.partitions[partition].Log().End(), g.topic.now)
 }
 
 // blocked appends what the member's poll passed over because a batch is out.
