@@ -17,6 +17,7 @@ var waitTests = []test{
 	{"G15 a waiter that left is passed over", virtualTime, leaverPassedOver},
 	{"G15 waiters whose turn it is share a batch publish", virtualTime, batchWakesEnough},
 	{"G15 a waiter for another partition does not take the wake-up", virtualTime, rightWaiter},
+	{"G15 a waiter for one partition is not overtaken by a later one for any", virtualTime, notOvertaken},
 	{"G15 every group is woken by one append", denseOffsets, everyGroupWoken},
 	{"G15 polls parked earlier are served before one that acks", virtualTime, parkedFirst},
 	{"G15 nothing is lost when waiters come and go", exactEngine, comeAndGo},
@@ -182,6 +183,42 @@ func rightWaiter(s *script) {
 	s.publish(0, "c")
 	q.got(onlyZero.result(), "0:0=c")
 	g.got(one.result(), "0:0=c")
+}
+
+// A batch over both partitions arrives at once: whichever of them is looked at
+// first, the message of partition 0 is for the one who waited for that longest.
+func notOvertaken(s *script) {
+	s.topic(2, 10)
+	g, q := s.ordered("billing"), s.queue("jobs")
+	g.join("c1")
+	for round := range int64(4) {
+		for _, in := range []*group{g, q} {
+			req := ask("c1", 10)
+			req.Wait, req.Partition = core.MaxWait, int(round%2)
+			onlyOne, any := in.parkLike(req), in.park("c1", 1, core.MaxWait)
+			batch := s.batch(2, 1, 0)
+			_, err := s.engine.Publish(s.Context(), s.topicName, &batch, nil)
+			s.ok("Publish", err)
+			for _, c := range []*call[core.Batch]{onlyOne, any} {
+				b := c.result()
+				if len(b.Deliveries) != 1 {
+					s.Fatalf("%s: two messages for two polls, one got %q", in.name, list(b.Deliveries))
+				}
+				in.ack(b.Receipt)
+			}
+			s.empty(g, q)
+		}
+	}
+}
+
+// empty acks what is left in groups.
+func (s *script) empty(groups ...*group) {
+	s.Helper()
+	for _, g := range groups {
+		for b := g.pollLike(ask("c1", 100)); len(b.Deliveries) > 0; b = g.pollLike(ask("c1", 100)) {
+			g.ack(b.Receipt)
+		}
+	}
 }
 
 func everyGroupWoken(s *script) {
