@@ -12,15 +12,12 @@ import (
 // appendString appends s as a JSON string. s must be UTF-8. It escapes what JSON
 // asks for, and the two line separators that JavaScript once did not allow in a
 // string.
-func appendString[T string | []byte](b []byte, s T) []byte {
+func appendString(b []byte, s []byte) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	from := 0
-	for i := 0; i < len(s); i++ {
+	for i := plain(s, 0xe2); i < len(s); i += 1 + plain(s[i+1:], 0xe2) {
 		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' && c != 0xe2 {
-			continue
-		}
 		switch {
 		case c == '"' || c == '\\':
 			b = append(append(b, s[from:i]...), '\\', c)
@@ -235,7 +232,7 @@ func appendBlocked(b []byte, blocked []core.Blocked) []byte {
 		b = append(b, `{"partition":`...)
 		b = strconv.AppendInt(b, int64(p.Partition), 10)
 		b = append(b, `,"member":`...)
-		b = appendString(b, p.Member)
+		b = appendString(b, []byte(p.Member))
 		b = append(b, `,"lease_ms":`...)
 		b = strconv.AppendInt(b, p.Lease.Milliseconds(), 10)
 		b = append(b, '}')

@@ -159,10 +159,8 @@ func (r *jsonReader) escaped(from int) ([]byte, error) {
 // plain skips what stands for itself in a string, and returns what follows: a
 // quote, a backslash, a control character, or 0 at the end.
 func (r *jsonReader) plain() byte {
-	for ; r.at < len(r.text); r.at++ {
-		if c := r.text[r.at]; c < ' ' || c == '"' || c == '\\' {
-			return c
-		}
+	if r.at += plain(r.text[r.at:], '"'); r.at < len(r.text) {
+		return r.text[r.at]
 	}
 	return 0
 }

@@ -99,10 +99,10 @@ func retryAfter(e *core.Error) time.Duration {
 // appendMember appends a member to a JSON object that has one already. Text is
 // not for HTML, and stays readable.
 func appendMember(b []byte, name string, value any) []byte {
-	b = appendString(append(b, ','), name)
+	b = appendString(append(b, ','), []byte(name))
 	b = append(b, ':')
 	if s, ok := value.(string); ok {
-		return appendString(b, strings.ToValidUTF8(s, "\uFFFD"))
+		return appendString(b, []byte(strings.ToValidUTF8(s, "\uFFFD")))
 	}
 	text, err := json.Marshal(value)
 	if err != nil {

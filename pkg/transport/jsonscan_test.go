@@ -1,0 +1,21 @@
+package transport
+
+import "testing"
+
+func FuzzPlain(f *testing.F) {
+	f.Add([]byte("the quick brown fox"), byte(0xe2))
+	f.Add([]byte("12345678\x1f\""), byte('\\'))
+	f.Add([]byte("\x80\x81\xff~ !#[]\x7f"), byte('"'))
+	f.Fuzz(func(t *testing.T, s []byte, also byte) {
+		want := len(s)
+		for i, c := range s {
+			if c < ' ' || c == '"' || c == '\\' || c == also {
+				want = i
+				break
+			}
+		}
+		if got := plain(s, also); got != want {
+			t.Errorf("plain(%q, %#x) is %d, want %d", s, also, got, want)
+		}
+	})
+}
