@@ -121,7 +121,7 @@ func (p *beanstalkdProducer) Say(now int64, out []byte) ([]byte, int64) {
 		out = append(out, "\r\n"...)
 	}
 	p.source.Sent()
-	return out, 0
+	return out, loadgen.Never
 }
 
 func (p *beanstalkdProducer) Hear(now int64, in []byte) (used int, err error) {
@@ -152,7 +152,7 @@ type beanstalkdConsumer struct {
 
 func (c *beanstalkdConsumer) Say(_ int64, out []byte) ([]byte, int64) {
 	if c.reserved > 0 {
-		return out, 0
+		return out, loadgen.Never
 	}
 	out = append(out, c.deletes...)
 	c.deleted, c.jobs, c.deletes = c.jobs, 0, c.deletes[:0]
@@ -161,7 +161,7 @@ func (c *beanstalkdConsumer) Say(_ int64, out []byte) ([]byte, int64) {
 		out = append(out, "reserve-with-timeout 0\r\n"...)
 	}
 	c.reserved = c.batch
-	return out, 0
+	return out, loadgen.Never
 }
 
 func (c *beanstalkdConsumer) Hear(now int64, in []byte) (used int, err error) {

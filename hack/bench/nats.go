@@ -227,7 +227,7 @@ func (p *natsProducer) Say(now int64, out []byte) ([]byte, int64) {
 		out = append(out, "\r\n"...)
 	}
 	p.source.Sent()
-	return out, 0
+	return out, loadgen.Never
 }
 
 func (p *natsProducer) Hear(now int64, in []byte) (used int, err error) {
@@ -280,7 +280,7 @@ func (c *natsConsumer) Say(_ int64, out []byte) ([]byte, int64) {
 		c.expected = c.batch
 		out = append(out, c.pull...)
 	}
-	return out, 0
+	return out, loadgen.Never
 }
 
 func (c *natsConsumer) Hear(now int64, in []byte) (used int, err error) {

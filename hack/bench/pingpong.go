@@ -152,7 +152,7 @@ func (g *giver) Say(now int64, out []byte) ([]byte, int64) {
 	for len(out)-from < g.request {
 		out = append(out, make([]byte, g.request-(len(out)-from))...)
 	}
-	return out, 0
+	return out, loadgen.Never
 }
 
 func (g *giver) Hear(now int64, in []byte) (used int, err error) {
@@ -174,18 +174,15 @@ type taker struct {
 	asked   bool
 }
 
-// takerPause is for a taker that has nothing to take.
-const takerPause = 50_000 // ns
-
-func (t *taker) Say(now int64, out []byte) ([]byte, int64) {
+func (t *taker) Say(_ int64, out []byte) ([]byte, int64) {
 	if t.asked {
-		return out, 0
+		return out, loadgen.Never
 	}
 	if t.stamps = t.loop.take(t.batch, t.stamps); len(t.stamps) == 0 {
-		return out, now + takerPause
+		return out, loadgen.Soon
 	}
 	t.asked = true
-	return append(out, t.request...), 0
+	return append(out, t.request...), loadgen.Never
 }
 
 func (t *taker) Hear(now int64, in []byte) (used int, err error) {

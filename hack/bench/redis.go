@@ -121,7 +121,7 @@ func (p *redisProducer) Say(now int64, out []byte) ([]byte, int64) {
 		out = append(out, "\r\n"...)
 	}
 	p.source.Sent()
-	return out, 0
+	return out, loadgen.Never
 }
 
 func (p *redisProducer) Hear(now int64, in []byte) (used int, err error) {
@@ -164,7 +164,7 @@ func newRedisConsumer(group, name string, batch int, sink *loadgen.Sink) *redisC
 
 func (c *redisConsumer) Say(_ int64, out []byte) ([]byte, int64) {
 	if c.asked {
-		return out, 0
+		return out, loadgen.Never
 	}
 	c.asked = true
 	if c.got > 0 {
@@ -177,7 +177,7 @@ func (c *redisConsumer) Say(_ int64, out []byte) ([]byte, int64) {
 		c.acking = true
 		c.got, c.ids = 0, c.ids[:0]
 	}
-	return append(out, c.read...), 0
+	return append(out, c.read...), loadgen.Never
 }
 
 func appendBulk(b []byte, word string) []byte {

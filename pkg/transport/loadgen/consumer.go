@@ -36,7 +36,7 @@ func NewConsumer(topic, group, member string, sink *Sink, batch int, format Form
 // Say implements Session.
 func (c *Consumer) Say(_ int64, out []byte) ([]byte, int64) {
 	if c.asked {
-		return out, 0
+		return out, Never
 	}
 	c.asked = true
 	out = append(out, c.before...)
@@ -44,7 +44,7 @@ func (c *Consumer) Say(_ int64, out []byte) ([]byte, int64) {
 		out = append(out, "&ack="...)
 		out = append(out, c.receipt...)
 	}
-	return append(out, c.after...), 0
+	return append(out, c.after...), Never
 }
 
 // Hear implements Session.

@@ -18,14 +18,24 @@ type Session interface {
 	// What is left comes again, together with what arrives later.
 	Hear(now int64, in []byte) (used int, err error)
 	// Say appends what is to be sent now to out. It is called at the start,
-	// whenever something was heard, and at the time again if that is not 0.
+	// whenever something was heard, and at the time again; or, when again is Soon,
+	// once other sessions of the loop have heard something.
 	Say(now int64, out []byte) (all []byte, again int64)
 }
+
+// Instead of a time to speak again.
+const (
+	Never = 0  // not before something was heard
+	Soon  = -1 // when others have heard something
+)
 
 const (
 	readBuffer = 64 << 10
 	// longestSleep bounds how late a loop sees that the run is over.
 	longestSleep = 20 * time.Millisecond
+	// shortSleep does it for a session that waits for others: these may be in
+	// another loop.
+	shortSleep = time.Millisecond
 )
 
 // A Loop drives connections on one goroutine: for each answer one read and one
@@ -35,6 +45,7 @@ type Loop struct {
 	epoll int
 	conns []*loopConn
 	timed int // connections with a time to speak
+	soon  int // connections that are to speak soon
 }
 
 type loopConn struct {
@@ -45,7 +56,7 @@ type loopConn struct {
 	out     []byte // out[sent:] is not written yet
 	sent    int
 	full    bool  // the socket takes no more: wait until it does
-	again   int64 // when to call Say next, 0: when something was heard
+	again   int64 // when to call Say next, if nothing is heard before
 }
 
 // NewLoop makes a loop; began is the start of the run.
@@ -124,12 +135,12 @@ func (l *Loop) Run(over func() bool) error {
 				return err
 			}
 		}
-		if l.timed == 0 {
+		if l.timed+l.soon == 0 {
 			continue
 		}
 		now := l.now()
 		for _, c := range l.conns {
-			if c.again != 0 && c.again <= now {
+			if c.again != Never && c.again <= now {
 				if err := l.say(c, now); err != nil {
 					return err
 				}
@@ -142,6 +153,9 @@ func (l *Loop) Run(over func() bool) error {
 // wait waits for events, or for the first time to speak.
 func (l *Loop) wait(events []unix.EpollEvent) (n int, err error) {
 	timeout := int(longestSleep.Milliseconds())
+	if l.soon > 0 {
+		timeout = int(shortSleep.Milliseconds())
+	}
 	if l.timed > 0 {
 		// epoll_wait counts in ms, which is too coarse for a schedule.
 		if d := l.untilNext(); d > 0 {
@@ -161,13 +175,18 @@ func (l *Loop) wait(events []unix.EpollEvent) (n int, err error) {
 }
 
 func (l *Loop) untilNext() time.Duration {
-	next := l.now() + int64(longestSleep)
+	sleep := longestSleep
+	if l.soon > 0 {
+		sleep = shortSleep
+	}
+	now := l.now()
+	next := now + int64(sleep)
 	for _, c := range l.conns {
-		if c.again != 0 {
+		if c.again > 0 {
 			next = min(next, c.again)
 		}
 	}
-	return time.Duration(next - l.now())
+	return time.Duration(next - now)
 }
 
 func (l *Loop) serve(c *loopConn, what uint32) error {
@@ -206,18 +225,30 @@ func (l *Loop) serve(c *loopConn, what uint32) error {
 }
 
 func (l *Loop) say(c *loopConn, now int64) error {
-	if c.again != 0 {
-		l.timed--
-	}
+	l.plan(c, Never)
 	before := len(c.out)
-	c.out, c.again = c.session.Say(now, c.out)
-	if c.again != 0 {
-		l.timed++
-	}
+	var again int64
+	c.out, again = c.session.Say(now, c.out)
+	l.plan(c, again)
 	if c.full || len(c.out) == before {
 		return nil
 	}
 	return l.write(c)
+}
+
+// plan notes when a connection is to speak again.
+func (l *Loop) plan(c *loopConn, again int64) {
+	count := func(again int64, by int) {
+		switch {
+		case again > 0:
+			l.timed += by
+		case again == Soon:
+			l.soon += by
+		}
+	}
+	count(c.again, -1)
+	count(again, +1)
+	c.again = again
 }
 
 // write writes what the socket takes, and has epoll say when it takes more.

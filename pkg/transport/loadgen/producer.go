@@ -79,7 +79,7 @@ func (p *Producer) Say(now int64, out []byte) ([]byte, int64) {
 		}
 	}
 	p.source.Sent()
-	return out, 0
+	return out, Never
 }
 
 // Hear implements Session.

@@ -1,14 +1,8 @@
 package loadgen
 
 import (
-	"time"
-
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
-
-// pause is how long a producer waits that may not send because too much is on
-// its way.
-const pause = 100 * time.Microsecond
 
 // A Source is what one producer has to send.
 type Source struct {
@@ -40,19 +34,19 @@ func NewSource(t *Tally, producer, batch, size int, rate float64, h *hdrhistogra
 }
 
 // Next reports whether a request of Batch messages is to be sent now, and, if
-// none, when to ask again; 0: when something was answered, or never.
+// none, when to ask again.
 func (s *Source) Next(now int64) (yes bool, again int64) {
 	switch {
 	case s.waiting || s.ended:
-		return false, 0
+		return false, Never
 	case now >= s.tally.endAt.Load():
 		s.ended = true
 		s.tally.sources.Add(-1)
-		return false, 0
+		return false, Never
 	case s.every > 0 && now < s.due:
 		return false, s.due
 	case !s.tally.room(s.Batch):
-		return false, now + int64(pause)
+		return false, Soon
 	}
 	if s.every == 0 {
 		s.due = now
@@ -60,7 +54,7 @@ func (s *Source) Next(now int64) (yes bool, again int64) {
 	s.waiting = true
 	s.sentSum = 0
 	s.tally.published.Add(uint64(s.Batch))
-	return true, 0
+	return true, Never
 }
 
 // AppendPayload appends the payload of the request's next message.

@@ -20,7 +20,7 @@ func TestLatenciesCountFromWhenAMessageWasDue(t *testing.T) {
 		s.Sent()
 	}
 	send(0)
-	if yes, again := s.Next(5 * ms); yes || again != 0 {
+	if yes, again := s.Next(5 * ms); yes || again != Never {
 		t.Fatal("sends while it waits for an answer")
 	}
 	// The broker stalls for 95 ms: the nine that were due meanwhile are late, each
@@ -67,7 +67,7 @@ func TestASourcePausesWhileTooMuchIsOnItsWay(t *testing.T) {
 		t.Fatal("nothing to send")
 	}
 	s.Stored(0)
-	if yes, again := s.Next(0); yes || again == 0 {
+	if yes, again := s.Next(0); yes || again != Soon {
 		t.Fatal("ten are on their way, and it does not pause")
 	}
 	tally.delivered.Add(19)
@@ -87,7 +87,7 @@ func TestASourceEndsWithItsRun(t *testing.T) {
 	if tally.Over() {
 		t.Fatal("over before it began")
 	}
-	if yes, again := s.Next(int64(time.Second)); yes || again != 0 || !tally.Over() {
+	if yes, again := s.Next(int64(time.Second)); yes || again != Never || !tally.Over() {
 		t.Errorf("sends after the end")
 	}
 }
