@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"net"
 	"net/http/httputil"
+	"runtime"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -27,6 +29,19 @@ func (c *conn) Read(p []byte) (int, error) {
 	if err := c.flush(); err != nil {
 		c.readErr = err
 		return 0, err
+	}
+	if phase(c.moment.Load()&(1<<phaseBits-1)) == idle && c.server.stops() {
+		// Shutdown looked while the answers above were being written, and left
+		// this connection alone.
+		c.readErr = net.ErrClosed
+		return 0, net.ErrClosed
+	}
+	if c.answered {
+		// A client that asks again at once has not done so yet. While others are
+		// served it has, and the read below finds its request: no read in vain, no
+		// parking, no wake-up by the poller. With nobody to serve this is nothing.
+		c.answered = false
+		runtime.Gosched()
 	}
 	n, err := c.nc.Read(p)
 	if err != nil {
