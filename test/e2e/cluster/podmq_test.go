@@ -22,7 +22,7 @@ func TestPodMQ(t *testing.T) {
 			{"HelmTestPasses", helmTestPasses},
 			{"PoliciesAreSound", policiesAreSound},
 			{"AnyUserOfARestrictedPodReachesTheSocketAndNobodyHarmsIt", restricted},
-			{"APodOfRootHasABroker", rootPod},
+			{"TheBrokerRunsInPodsOfAnyUser", podUsers},
 			{"AnInitContainerPublishesForTheApp", initPublishes},
 			{"AJobCompletes", jobCompletes},
 			{"AKilledBrokerComesBack", killed},
