@@ -14,7 +14,8 @@ import (
 	"github.com/podmq/podmq/pkg/core"
 )
 
-// hasty are limits that a test need not wait for long.
+// hasty are limits that a test need not wait for long. They may end any client,
+// so only those who are to be ended should be clients.
 func hasty(s *Server) {
 	s.limits = limits{head: time.Millisecond, body: time.Millisecond, write: time.Millisecond, sweep: time.Millisecond}
 }
@@ -22,7 +23,7 @@ func hasty(s *Server) {
 func TestSlowClientsAreEnded(t *testing.T) {
 	t.Parallel()
 	r := start(t, hasty)
-	r.topic("")
+	r.topicInEngine()
 	for name, text := range map[string]string{
 		"half a head":    "GET /v1/topics HTTP/1.1\r\nHost: ",
 		"half a body":    strings.TrimSuffix(request(publishT, "half"), "lf"),
@@ -48,8 +49,10 @@ func TestSlowClientsAreEnded(t *testing.T) {
 
 func TestG3AClientThatStopsReadingIsEndedAndItsBatchGivenBack(t *testing.T) {
 	t.Parallel()
-	r := start(t, hasty)
-	r.topic("")
+	r := start(t, func(s *Server) {
+		s.limits = limits{head: time.Hour, body: time.Hour, write: time.Millisecond, sweep: time.Millisecond}
+	})
+	r.topicInEngine()
 	for range 4 {
 		_, err := r.engine.Publish(context.Background(), "t", publishOf(t, strings.Repeat("x", 1<<20-100)), nil)
 		r.must(err)
@@ -58,6 +61,15 @@ func TestG3AClientThatStopsReadingIsEndedAndItsBatchGivenBack(t *testing.T) {
 	w.send(request(pollG+"?max-bytes=16MiB", ""))
 	receive(r, "the batch is given back", r.engine.returns) // with the client still there
 	r.budgetIsWhole()
+}
+
+// topicInEngine makes the topic t with a group g, without a client.
+func (r *rig) topicInEngine() {
+	r.Helper()
+	_, err := r.engine.CreateTopic(context.Background(), "t", core.TopicSpec{})
+	r.must(err)
+	_, err = r.engine.CreateGroup(context.Background(), "t", "g", core.GroupSpec{})
+	r.must(err)
 }
 
 func publishOf(t *testing.T, payload string) *core.PublishRequest {
@@ -69,26 +81,22 @@ func publishOf(t *testing.T, payload string) *core.PublishRequest {
 	return &core.PublishRequest{Messages: []core.Message{m}, Partition: core.AnyPartition}
 }
 
-func TestIdleAndParkedClientsAreNotEnded(t *testing.T) {
+func TestIdleAndParkedClientsHaveNoLimit(t *testing.T) {
 	t.Parallel()
-	r := start(t, hasty)
-	r.topic("")
-	fresh, used, parked := r.wire(), r.wire(), r.wire()
-	used.send(request("GET /v1/topics", ""))
-	used.read()
-	parked.send(request(pollG+"?wait=60s", ""))
-	r.parked(1)
-	before := r.server.clock.now.Load()
-	r.eventually("the limits have passed many times", func() bool { return r.server.clock.now.Load() > before+int64(50*time.Millisecond) })
-	for _, w := range []*wire{fresh, used} {
-		w.send(request("GET /v1/topics", ""))
-		if a := w.read(); a.StatusCode != 200 {
-			t.Errorf("%d %s", a.StatusCode, a.body)
-		}
+	c := newClock()
+	began := map[phase]int64{}
+	for p := idle; p <= sending; p++ {
+		began[p] = c.moment(p)
 	}
-	r.want(201, publishT, "x")
-	if a := parked.read(); a.StatusCode != 200 {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+	l := defaultLimits
+	for _, after := range []time.Duration{0, min(l.head, l.body, l.write), max(l.head, l.body, l.write) + 1, 24 * time.Hour} {
+		c.tick(c.start.Add(after))
+		for p, m := range began {
+			limited := p != idle && p != working
+			if got, want := c.overdue(m, &l), limited && after > max(l.head, l.body, l.write); got != want {
+				t.Errorf("after %v phase %d is overdue: %v, want %v", after, p, got, want)
+			}
+		}
 	}
 }
 
