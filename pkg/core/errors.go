@@ -32,6 +32,7 @@ const (
 	CodeTopicFull            Code = "topic_full"
 	CodeMemoryFull           Code = "memory_full"
 	CodeDraining             Code = "draining"
+	CodeTooManyConnections   Code = "too_many_connections"
 	CodeStorageFull          Code = "storage_full"
 	CodeInternal             Code = "internal"
 )
@@ -61,7 +62,7 @@ func (e *Error) Error() string { return string(e.Code) + ": " + e.Detail }
 // Retryable reports whether the same call may succeed later without a change.
 func (e *Error) Retryable() bool {
 	switch e.Code {
-	case CodePartitionFull, CodeTopicFull, CodeMemoryFull, CodeDraining, CodeStorageFull, CodeInternal:
+	case CodePartitionFull, CodeTopicFull, CodeMemoryFull, CodeDraining, CodeTooManyConnections, CodeStorageFull, CodeInternal:
 		return true
 	}
 	return false

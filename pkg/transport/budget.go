@@ -72,9 +72,10 @@ func (b *budget) take(ctx context.Context, n int64, wait time.Duration) (taken i
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-t.C:
-		err = core.Errorf(core.CodeMemoryFull, "cannot take %d bytes now: requests and answers in flight use up their budget of %d bytes; try again", n, b.size).
+		full := core.Errorf(core.CodeMemoryFull, "cannot take %d bytes now: requests and answers in flight use up their budget of %d bytes; try again", n, b.size).
 			With("bytes", n).With("budget_bytes", b.size)
-		err.(*core.Error).RetryAfter = time.Second
+		full.RetryAfter = time.Second
+		err = full
 	}
 	if !b.leave(a) {
 		return a.n, nil // granted at the last moment

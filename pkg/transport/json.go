@@ -69,18 +69,6 @@ func appendBytes(b []byte, name string, value []byte, asBase64 bool) []byte {
 	return append(b, '"')
 }
 
-// appendInts appends a JSON array.
-func appendInts(b []byte, ns []int) []byte {
-	b = append(b, '[')
-	for i, n := range ns {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(n), 10)
-	}
-	return append(b, ']')
-}
-
 // A batchEncoder writes the messages of a poll's answer.
 type batchEncoder struct {
 	batch    *core.Batch

@@ -11,9 +11,6 @@ import (
 	"github.com/podmq/podmq/pkg/core"
 )
 
-// codeTooManyConnections is the one refusal that comes before any call.
-const codeTooManyConnections core.Code = "too_many_connections"
-
 // problems is all that an error can look like from outside.
 var problems = map[core.Code]struct {
 	status int
@@ -38,7 +35,7 @@ var problems = map[core.Code]struct {
 	core.CodePartitionFull:        {fasthttp.StatusTooManyRequests, "Partition full"},
 	core.CodeTopicFull:            {fasthttp.StatusTooManyRequests, "Topic full"},
 	core.CodeMemoryFull:           {fasthttp.StatusTooManyRequests, "Memory full"},
-	codeTooManyConnections:        {fasthttp.StatusServiceUnavailable, "Too many connections"},
+	core.CodeTooManyConnections:   {fasthttp.StatusServiceUnavailable, "Too many connections"},
 	core.CodeDraining:             {fasthttp.StatusServiceUnavailable, "Shutting down"},
 	core.CodeStorageFull:          {fasthttp.StatusInsufficientStorage, "Storage full"},
 	core.CodeInternal:             {fasthttp.StatusInternalServerError, "Internal error"},
@@ -76,7 +73,7 @@ func problemResponse(e *core.Error) response {
 	b = appendMember(b, "status", p.status)
 	b = appendMember(b, "detail", e.Detail)
 	b = appendMember(b, "code", string(e.Code))
-	b = appendMember(b, "retryable", e.Retryable() || e.Code == codeTooManyConnections)
+	b = appendMember(b, "retryable", e.Retryable())
 	if after > 0 {
 		b = appendMember(b, "retry_after_ms", max(after.Milliseconds(), 1))
 		r.lines = appendIntLine(nil, "Retry-After", int64((after+time.Second-1)/time.Second))

@@ -39,7 +39,7 @@ var codes = []core.Code{
 	core.CodeUnknownRoute, core.CodeMethodNotAllowed, core.CodeTopicExists, core.CodeGroupExists, core.CodeStaleReceipt,
 	core.CodeNotInFlight, core.CodeNotOwner, core.CodeLeaseLimit, core.CodeTooLarge, core.CodeBatchExceedsCapacity,
 	core.CodeUnsupportedMedia, core.CodePartitionFull, core.CodeTopicFull, core.CodeMemoryFull, core.CodeDraining,
-	core.CodeStorageFull, core.CodeInternal, codeTooManyConnections,
+	core.CodeStorageFull, core.CodeInternal, core.CodeTooManyConnections,
 }
 
 func TestProblemsOfEveryCode(t *testing.T) {

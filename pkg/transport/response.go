@@ -61,7 +61,7 @@ func (s *Server) appendHead(b []byte, r *response, k *call, keep bool) []byte {
 
 // tooManyConnections is the whole answer to a connection beyond the bound.
 func (s *Server) tooManyConnections() []byte {
-	e := core.Errorf(codeTooManyConnections, "cannot take another connection: %d are open, which is the most; keep and share them", s.max)
+	e := core.Errorf(core.CodeTooManyConnections, "cannot take another connection: %d are open, which is the most; keep and share them", s.max)
 	r := problemResponse(e)
 	return append(s.appendHead(nil, &r, &call{}, false), r.body...)
 }

@@ -3,7 +3,6 @@ package transport
 import (
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/podmq/podmq/pkg/core"
 )
@@ -93,7 +92,7 @@ func (k *call) extend() (r response, err error) {
 		return r, err
 	}
 	if req.By.Given && req.By.Value < core.MinDuration {
-		return r, core.Invalid("by", "cannot extend by %v: the least is %v", req.By.Value, time.Duration(core.MinDuration))
+		return r, core.Invalid("by", "cannot extend by %v: the least is %v", req.By.Value, core.MinDuration)
 	}
 	return k.settled(k.server.engine.Extend(k.conn, k.topic, k.group, &req))
 }

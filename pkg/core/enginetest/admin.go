@@ -258,7 +258,7 @@ func epochs(s *script) {
 	if a, b := s.engine.Epoch(), other.engine.Epoch(); a == "" || a == b {
 		s.Errorf("two runs have the epochs %q and %q", a, b)
 	}
-	if s.engine.Epoch() != s.engine.Epoch() {
+	if first, second := s.engine.Epoch(), s.engine.Epoch(); first != second {
 		s.Error("the epoch changes while the engine runs")
 	}
 }

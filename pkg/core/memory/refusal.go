@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"log/slog"
 
 	"github.com/podmq/podmq/pkg/core"
@@ -49,7 +50,10 @@ func (t *topic) slowest(partition int) (name string) {
 // nameHolder adds to a refusal for want of shared memory who holds most of it.
 // It looks at other topics, and so is called without a lock.
 func (t *topic) nameHolder(err error) error {
-	e := err.(*core.Error)
+	var e *core.Error
+	if !errors.As(err, &e) {
+		return err
+	}
 	var most *topic
 	for _, other := range *t.topics.Load() {
 		if other.settings.MaxBytes == 0 && (most == nil || other.held.Load() > most.held.Load()) {
