@@ -66,7 +66,7 @@ func (n *namespace) end() {
 	}
 	if n.Failed() {
 		n.Log(show("get", "pods", "-o", "wide"), show("describe", "pods"), show("get", "events", "--sort-by=.lastTimestamp"))
-		n.Log(show("logs", "--selector=", "--all-containers", "--prefix", "--tail=50", "--ignore-errors"))
+		n.Log(show("logs", "--selector=!absent", "--all-containers", "--prefix", "--tail=50", "--ignore-errors"))
 	}
 	show("delete", "namespace", n.name, "--wait=false", "--ignore-not-found")
 }
