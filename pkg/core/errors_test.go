@@ -29,7 +29,7 @@ func TestCodeOfFindsTheCodeThroughWrapping(t *testing.T) {
 func TestOnlyWhatCanPassByItselfIsRetryable(t *testing.T) {
 	retryable := map[core.Code]bool{
 		core.CodePartitionFull: true, core.CodeTopicFull: true, core.CodeMemoryFull: true,
-		core.CodeDraining: true, core.CodeStorageFull: true, core.CodeInternal: true,
+		core.CodeDraining: true, core.CodeTooManyConnections: true, core.CodeStorageFull: true, core.CodeInternal: true,
 		core.CodeInvalidRequest: false, core.CodeAdminDisabled: false, core.CodeUnknownTopic: false,
 		core.CodeUnknownGroup: false, core.CodeUnknownPartition: false, core.CodeUnknownRoute: false,
 		core.CodeMethodNotAllowed: false, core.CodeTopicExists: false, core.CodeGroupExists: false,
