@@ -113,6 +113,9 @@ func (g *group) remove() {
 	t.alarms.remove(&g.expiry)
 	delete(t.groups, g.name)
 	t.inOrder = slices.DeleteFunc(t.inOrder, func(other *group) bool { return other == g })
+	if len(t.groups) == 0 {
+		t.retryBytes = true // nothing is kept for nobody: want of memory stops no publisher any more
+	}
 }
 
 // ring deletes the group when it had no members for long enough.

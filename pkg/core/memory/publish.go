@@ -187,10 +187,6 @@ func (t *topic) publishNow(w *publisher) (waits bool, err error) {
 		return false, draining()
 	}
 	t.park(w, why)
-	if w.blocked.code == core.CodeMemoryFull {
-		// Memory that another topic gave back before it could see us wait.
-		t.retryBytes = true
-	}
 	return true, nil
 }
 
@@ -207,18 +203,24 @@ func (t *topic) park(w *publisher, why refusal) {
 
 // block notes why w waits; waiting for shared memory is known to all topics.
 func (t *topic) block(w *publisher, why refusal) {
-	add := func(n int64) {
-		switch w.blocked.code {
-		case core.CodeMemoryFull:
-			t.budget.waiting.Add(n)
-			t.waitingForMemory.Add(n)
-		case core.CodeTopicFull:
-			t.waitingForMemory.Add(n)
-		}
-	}
-	add(-1)
+	was := w.blocked.code
 	w.blocked = why
-	add(1)
+	t.countWaiting(why.code, 1) // first, so that one who waits on is never out of sight
+	t.countWaiting(was, -1)
+	if why.code == core.CodeMemoryFull && was != core.CodeMemoryFull {
+		// Memory that another topic gave back before it could see us wait.
+		t.retryBytes = true
+	}
+}
+
+func (t *topic) countWaiting(code core.Code, n int64) {
+	switch code {
+	case core.CodeMemoryFull:
+		t.budget.waiting.Add(n)
+		t.waitingForMemory.Add(n)
+	case core.CodeTopicFull:
+		t.waitingForMemory.Add(n)
+	}
 }
 
 // unpark takes w out of every line, and counts how long it waited.
