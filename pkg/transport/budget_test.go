@@ -14,12 +14,13 @@ import (
 // budgetIsWhole makes sure that nothing of the budget is lost.
 func (r *rig) budgetIsWhole() {
 	r.Helper()
-	b := r.server.budget
-	r.eventually("the budget is whole", func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.free == b.size && len(b.queue) == 0
-	})
+	for _, b := range []*budget{r.server.bodies, r.server.answers} {
+		r.eventually("the budget is whole", func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.free == b.size && len(b.queue) == 0
+		})
+	}
 }
 
 func TestBudgetIsGivenInTheOrderOfAsking(t *testing.T) {
@@ -107,13 +108,21 @@ func TestOneThatStopsWaitingForTheBudgetLetsOthersPass(t *testing.T) {
 
 // blocked is a server whose whole budget is taken.
 func blocked(t *testing.T) *rig {
-	r := startWith(t, Config{TopicAdmin: true, InflightBytes: 100_000})
-	r.server.budget.joined = make(chan struct{}, 1)
+	r := startWith(t, Config{TopicAdmin: true, InflightBytes: 200_000})
+	r.server.bodies.joined = make(chan struct{}, 1)
 	r.topic("")
-	if _, ok := r.server.budget.tryTake(100_000); !ok {
-		t.Fatal("the budget is not whole")
+	for _, b := range []*budget{r.server.bodies, r.server.answers} {
+		if _, ok := b.tryTake(100_000); !ok {
+			t.Fatal("the budget is not whole")
+		}
 	}
 	return r
+}
+
+// unblock gives all of it back.
+func (r *rig) unblock() {
+	r.server.bodies.give(100_000)
+	r.server.answers.give(100_000)
 }
 
 func TestLargeBodiesWaitForTheBudgetBeforeTheyAreRead(t *testing.T) {
@@ -131,15 +140,15 @@ func TestLargeBodiesWaitForTheBudgetBeforeTheyAreRead(t *testing.T) {
 			}
 			done <- a
 		}()
-		receive(r, "the large body waits", r.server.budget.joined)
+		receive(r, "the large body waits", r.server.bodies.joined)
 		r.want(201, publishT, "small ones pass")
-		r.server.budget.give(100_000)
+		r.server.bodies.give(100_000)
 		if a := receive(r, "the large body is served", done); a == nil || a.StatusCode != 201 {
 			t.Fatalf("answered %v", a)
 		}
-		r.eventually("the budget can be taken again", func() bool { _, ok := r.server.budget.tryTake(100_000); return ok })
+		r.eventually("the budget can be taken again", func() bool { _, ok := r.server.bodies.tryTake(100_000); return ok })
 	}
-	r.server.budget.give(100_000)
+	r.unblock()
 }
 
 func TestALargeBodyWithoutBudgetIsRefusedUnread(t *testing.T) {
@@ -152,7 +161,7 @@ func TestALargeBodyWithoutBudgetIsRefusedUnread(t *testing.T) {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
 	w.ended()
-	r.server.budget.give(100_000)
+	r.unblock()
 	r.budgetIsWhole()
 }
 
@@ -167,10 +176,28 @@ func TestG3AnAnswerWithoutBudgetIsGivenBack(t *testing.T) {
 		t.Error("no Retry-After")
 	}
 	receive(r, "the batch is given back", r.engine.returns)
-	r.server.budget.give(100_000)
+	r.unblock()
 	a = r.want(200, pollG+"?wait=0", nil)
 	if n := strings.Count(a.text(), `"attempt":1}`); n != 2 {
 		t.Errorf("%d messages at their first attempt: %.200s", n, a.body)
+	}
+	r.budgetIsWhole()
+}
+
+// Otherwise the publishers would wait for room, and the consumers, who make it,
+// for the publishers.
+func TestG14PublishersThatWaitForRoomLeaveConsumersTheirBudget(t *testing.T) {
+	t.Parallel()
+	r := startWith(t, Config{TopicAdmin: true, InflightBytes: 200_000})
+	r.topic("capacity=1")
+	r.want(201, publishT, strings.Repeat("x", 60_000))
+	w := r.wire()
+	w.send(request(publishT+"?wait=60s", strings.Repeat("y", 200_000)))
+	r.eventually("the publisher waits for room", func() bool { return r.engine.Stats().Topics[0].Publishing == 1 })
+	a := r.want(200, pollG+"?encoding=base64", nil)
+	r.want(200, "POST /v1/topics/t/groups/g/ack?receipt="+a.member("receipt").(string), nil)
+	if a := w.read(); a.StatusCode != 201 {
+		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
 	r.budgetIsWhole()
 }
@@ -180,10 +207,10 @@ func TestG3AClientThatHangsUpWhileItWaitsForTheBudgetLeavesNothing(t *testing.T)
 	r := blocked(t)
 	w := r.wire()
 	w.send(request(publishT, strings.Repeat("x", 70_000)))
-	receive(r, "the large body waits", r.server.budget.joined)
+	receive(r, "the large body waits", r.server.bodies.joined)
 	_ = w.Close()
 	r.eventually("the connection ends", func() bool { return r.server.Stats().Connections <= 1 })
-	r.server.budget.give(100_000)
+	r.unblock()
 	r.budgetIsWhole()
 	if lag := r.group().Cursors[0].Lag; lag != 0 {
 		t.Errorf("%d messages were stored", lag)

@@ -31,8 +31,9 @@ type call struct {
 
 	body       []byte
 	bodyBuffer *buffer
-	bodyRead   bool  // nothing of the body is left to read
-	held       int64 // of the budget
+	bodyRead   bool    // nothing of the body is left to read
+	held       int64   // of lender
+	lender     *budget // bodies or answers: no call has both large
 
 	text  *buffer // for the answer's body
 	lines []byte  // for further lines of its head
@@ -75,7 +76,7 @@ func (k *call) match() error {
 // reset gives back all that the call holds.
 func (k *call) reset() {
 	if k.held > 0 {
-		k.server.budget.give(k.held)
+		k.lender.give(k.held)
 		k.held = 0
 	}
 	k.releaseBody()
@@ -101,19 +102,20 @@ func (k *call) releaseBody() {
 	}
 }
 
-// admit takes n bytes of the budget, waiting as long as the call would, within
+// admit takes n bytes of a budget, waiting as long as the call would, within
 // bounds.
-func (k *call) admit(n int64, wait time.Duration) error {
-	taken, ok := k.server.budget.tryTake(n)
+func (k *call) admit(b *budget, n int64, wait time.Duration) error {
+	taken, ok := b.tryTake(n)
 	if !ok {
 		if err := k.conn.flush(); err != nil {
 			return err
 		}
 		var err error
-		if taken, err = k.server.budget.take(k.conn, n, admissionWait(wait)); err != nil {
+		if taken, err = b.take(k.conn, n, admissionWait(wait)); err != nil {
 			return err
 		}
 	}
+	k.lender = b
 	k.held += taken
 	return nil
 }
@@ -121,7 +123,7 @@ func (k *call) admit(n int64, wait time.Duration) error {
 // keepOfBudget gives back what the call holds beyond n bytes.
 func (k *call) keepOfBudget(n int64) {
 	if k.held > n {
-		k.server.budget.give(k.held - n)
+		k.lender.give(k.held - n)
 		k.held = n
 	}
 }

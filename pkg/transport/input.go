@@ -155,7 +155,7 @@ func (k *call) readBody(limit int, wait time.Duration) error {
 		return nil
 	}
 	if n > freeOfBudget {
-		if err := k.admit(int64(n), wait); err != nil {
+		if err := k.admit(k.server.bodies, int64(n), wait); err != nil {
 			return err
 		}
 	}
@@ -184,7 +184,7 @@ func (k *call) readChunked(limit int, wait time.Duration) error {
 	src := httputil.NewChunkedReader(c.in)
 	n, err := k.readUpTo(src, min(limit, freeOfBudget)+1)
 	if err == nil && n > freeOfBudget && limit > freeOfBudget {
-		if err := k.admit(int64(limit), wait); err != nil {
+		if err := k.admit(k.server.bodies, int64(limit), wait); err != nil {
 			return err
 		}
 		n, err = k.readUpTo(src, limit+1)

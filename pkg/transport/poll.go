@@ -71,7 +71,7 @@ func (k *call) poll() (r response, err error) {
 	e := &p.encoder
 	*e = batchEncoder{batch: &p.batch, asBase64: format.asBase64}
 	if n := e.bound(format); n > freeOfBudget {
-		if err := k.admit(n, p.req.Wait); err != nil {
+		if err := k.admit(k.server.answers, n, p.req.Wait); err != nil {
 			return r, err
 		}
 	}
@@ -120,12 +120,12 @@ func (k *call) pollFormat(req *core.PollRequest) (f pollFormat, err error) {
 	if err != nil {
 		return f, err
 	}
-	format, err := k.query.oneOf("format", "", "raw")
-	if err != nil {
-		return f, err
+	format, raw := k.query.get("format")
+	if raw && string(format) != "raw" {
+		return f, core.Invalid("format", "cannot use format=%.40q: it is raw, or left out", format)
 	}
 	f = pollFormat{
-		raw:      format == "raw",
+		raw:      raw,
 		frames:   bytes.Contains(k.header.Peek("Accept"), []byte(framesType)),
 		asBase64: encoding == "base64",
 	}

@@ -55,7 +55,7 @@ func TestBadValuesNameTheirParameter(t *testing.T) {
 		"POST " + group + "/poll?poll-id=":          "it has 1 to 200",
 		"POST " + group + "/poll?ack=x":             "cannot read receipt",
 		"POST " + group + "/poll?encoding=utf8":     "it is auto or base64",
-		"POST " + group + "/poll?format=xml":        "raw",
+		"POST " + group + "/poll?format=xml":        "it is raw, or left out",
 		"POST " + group + "/poll?member=%zz":        "no percent-encoding",
 		"POST " + group + "/poll?member=%f":         "cut short",
 		"POST " + group + "/poll?member=-a":         "as the name of a member",

@@ -27,7 +27,7 @@ type Config struct {
 	// TopicAdmin allows creating and deleting topics over the socket.
 	TopicAdmin bool
 	// InflightBytes is the budget for bodies being received and answers being
-	// written, as far as they are large; 0: 32 MiB.
+	// written, as far as they are large, half of it for each; 0: 32 MiB.
 	InflightBytes int64
 }
 
@@ -42,7 +42,8 @@ type Server struct {
 	max        int // connections
 	limits     limits
 	router     *router
-	budget     *budget
+	bodies     *budget // being received, or waiting for room
+	answers    *budget // being written; their own, so that what waits for room cannot stop those who make it
 	clock      *clock
 	metrics    *metrics
 	buffers    buffers
@@ -73,7 +74,6 @@ func NewServer(c Config) *Server {
 		max:        maxConnections,
 		limits:     defaultLimits,
 		router:     newRouter(),
-		budget:     newBudget(c.InflightBytes),
 		clock:      newClock(),
 		epochLine:  "Podmq-Epoch: " + c.Engine.Epoch() + "\r\n",
 		stopping:   make(chan struct{}),
@@ -89,8 +89,9 @@ func NewServer(c Config) *Server {
 		s.maxMessage = core.DefaultMessageBytes
 	}
 	if c.InflightBytes == 0 {
-		s.budget = newBudget(defaultInflight)
+		c.InflightBytes = defaultInflight
 	}
+	s.bodies, s.answers = newBudget(c.InflightBytes/2), newBudget(c.InflightBytes/2)
 	return s
 }
 
