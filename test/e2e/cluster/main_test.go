@@ -9,7 +9,9 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -74,10 +76,21 @@ func run(m *testing.M) (code int, err error) {
 		}
 		err = errors.Join(err, provider.Delete(name, kubeconfig))
 	}()
+	go deleteWhenInterrupted(provider, name)
 	if err := create(provider, name); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil
+}
+
+// deleteWhenInterrupted leaves no cluster behind when the tests are ended from
+// outside. It ends with the process.
+func deleteWhenInterrupted(provider *cluster.Provider, name string) {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, os.Interrupt, syscall.SIGTERM)
+	log.Printf("ended by %v", <-ended)
+	_ = provider.Delete(name, kubeconfig)
+	os.Exit(1)
 }
 
 func create(provider *cluster.Provider, name string) error {
