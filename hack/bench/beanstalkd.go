@@ -19,7 +19,6 @@ import (
 type beanstalkd struct {
 	process
 	restart func() error // there is no command to empty a tube
-	used    bool
 }
 
 // beanstalkdSettings allow jobs of more than 64 KiB.

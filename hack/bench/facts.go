@@ -23,7 +23,7 @@ func facts(ctx context.Context, o *options) (all []fact, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	program, err := os.Stat(o.sidecar)
 	if err != nil {
 		return nil, err

@@ -54,31 +54,12 @@ func run(args []string) error {
 	if len(args) > 1 && args[0] == measureCommand {
 		one, args = args[1], args[2:]
 	}
-	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	o := options{progress: os.Stderr}
-	sidecar := f.String("sidecar", "bin/sidecar", "the program to measure")
-	out := f.String("out", "dist/bench", "directory for the results")
-	only := f.String("only", "", "regular expression: the experiments to make")
-	who := f.String("systems", "", "regular expression: the systems to measure")
-	settings := f.String("settings", "pinned,all-cores", "the settings to measure in")
-	f.IntVar(&o.rounds, "rounds", 5, "turns of each system in each experiment")
-	f.DurationVar(&o.turn, "turn", time.Second, "how long producers publish in a turn")
-	noFacts := f.Bool("skip-facts", false, "measure no start times and no memory")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	var err error
-	if o.only, err = regexp.Compile("^(" + *only + ".*)$"); err != nil {
-		return err
-	}
-	if o.who, err = regexp.Compile("^(" + *who + ".*)$"); err != nil {
-		return err
-	}
-	if o.sidecar, err = filepath.Abs(*sidecar); err != nil {
+	o, err := parse(args)
+	if err != nil {
 		return err
 	}
 	if one != "" {
-		results, err := measure(ctx, setting(one), &o)
+		results, err := measure(ctx, setting(one), o)
 		if err != nil {
 			return err
 		}
@@ -88,18 +69,52 @@ func run(args []string) error {
 	if r.Machine, err = machine(o.sidecar); err != nil {
 		return err
 	}
-	for name := range strings.SplitSeq(*settings, ",") {
-		set := setting(name)
+	for _, set := range o.settings {
 		if r.Results[set], err = measureApart(set, args); err != nil {
 			return err
 		}
 	}
-	if !*noFacts {
-		if r.Facts, err = facts(ctx, &o); err != nil {
+	if o.facts {
+		if r.Facts, err = facts(ctx, o); err != nil {
 			return err
 		}
 	}
-	return r.write(*out)
+	return r.write(o.out)
+}
+
+// parse reads the command line.
+func parse(args []string) (*options, error) {
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	o := options{progress: os.Stderr}
+	f.StringVar(&o.sidecar, "sidecar", "bin/sidecar", "the program to measure")
+	f.StringVar(&o.out, "out", "dist/bench", "directory for the results")
+	f.IntVar(&o.rounds, "rounds", 5, "turns of each system in each experiment")
+	f.DurationVar(&o.turn, "turn", time.Second, "how long producers publish in a turn")
+	f.BoolVar(&o.facts, "facts", true, "measure start and memory too")
+	only := f.String("only", "", "regular expression: the experiments to make")
+	who := f.String("systems", "", "regular expression: the systems to measure")
+	settings := f.String("settings", string(pinned)+","+string(allCores), "the settings to measure in")
+	err := f.Parse(args)
+	if err != nil {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(*settings, ",") {
+		if name != string(pinned) && name != string(allCores) {
+			return nil, fmt.Errorf("cannot measure in %q: the settings are %s and %s", name, pinned, allCores)
+		}
+		o.settings = append(o.settings, setting(name))
+	}
+	if o.rounds < 1 || o.turn <= 0 {
+		return nil, fmt.Errorf("cannot make %d rounds of turns of %v", o.rounds, o.turn)
+	}
+	if o.only, err = regexp.Compile("^(?:" + *only + ")"); err != nil {
+		return nil, err
+	}
+	if o.who, err = regexp.Compile("^(?:" + *who + ")"); err != nil {
+		return nil, err
+	}
+	o.sidecar, err = filepath.Abs(o.sidecar)
+	return &o, err
 }
 
 // measureApart measures one setting in a process of its own.

@@ -14,6 +14,9 @@ import (
 // options are what the command line says.
 type options struct {
 	sidecar  string
+	out      string
+	settings []setting
+	facts    bool
 	rounds   int
 	turn     time.Duration
 	only     *regexp.Regexp // experiments
@@ -92,7 +95,7 @@ func measure(ctx context.Context, set setting, o *options) (results []*result, e
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	s, err := startAll(ctx, set, o, dir)
 	if err != nil {
 		return nil, err

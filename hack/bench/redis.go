@@ -147,7 +147,6 @@ type redisConsumer struct {
 	group    string
 	ids      []byte // $n\r\nID\r\n of each message to acknowledge
 	got      int    // messages of the batch
-	words    []byte
 	asked    bool
 	acking   bool // the answer of XACK comes first
 	expected int  // messages of the batch that are still to come

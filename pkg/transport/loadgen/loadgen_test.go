@@ -55,7 +55,7 @@ func serve(t *testing.T, w Work) (*Broker, *transport.Server) {
 	return b, server
 }
 
-func drive(t *testing.T, ctx context.Context, b *Broker, w Work, loops int) (*Meter, error) {
+func drive(ctx context.Context, t *testing.T, b *Broker, w Work, loops int) (*Meter, error) {
 	t.Helper()
 	m := NewMeter(w)
 	talks, err := b.Talks(t.Context(), m)
@@ -83,7 +83,7 @@ func TestEveryMessageIsDeliveredOnceToEachGroup(t *testing.T) {
 			c.work.Duration = 30 * time.Millisecond
 			b, _ := serve(t, c.work)
 			b.Format = c.format
-			m, err := drive(t, t.Context(), b, c.work, c.loops)
+			m, err := drive(t.Context(), t, b, c.work, c.loops)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestAnInterruptedRunEndsWithAllDelivered(t *testing.T) {
 	b, _ := serve(t, w)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	m, err := drive(t, ctx, b, w, 1)
+	m, err := drive(ctx, t, b, w, 1)
 	if err != nil || m.Tally.Delivered() != m.Tally.Stored() {
 		t.Errorf("%v; %d stored, %d delivered", err, m.Tally.Stored(), m.Tally.Delivered())
 	}
@@ -142,7 +142,7 @@ func TestARefusalSaysWhatTheBrokerSaid(t *testing.T) {
 	t.Parallel()
 	w := Work{Producers: 1, Batch: 1, Size: core.DefaultMessageBytes + 1, Duration: time.Hour}
 	b, _ := serve(t, w)
-	_, err := drive(t, t.Context(), b, w, 1)
+	_, err := drive(t.Context(), t, b, w, 1)
 	if err == nil || !strings.Contains(err.Error(), "413") || !strings.Contains(err.Error(), string(core.CodeTooLarge)) {
 		t.Errorf("got %v", err)
 	}
