@@ -2,9 +2,11 @@ package transport
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/podmq/podmq/pkg/core"
@@ -174,7 +176,9 @@ func TestALargeRefusedBodyDoesNotCostTheAnswer(t *testing.T) {
 	if a := w.read(); a.StatusCode != 413 || a.member("code") != "too_large" || !a.Close {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
-	r.must(receive(r, "the client could send all", sent))
+	if err := receive(r, "the client stops sending", sent); err != nil && !errors.Is(err, syscall.EPIPE) {
+		t.Error(err) // EPIPE: it was slower than we are patient, and has its answer all the same
+	}
 }
 
 func TestHeadsOfEverySizeAreRead(t *testing.T) {

@@ -11,6 +11,8 @@
 //	  ─► query (query.go) ─► handler (topics.go, publish.go, poll.go, …) ─► engine
 //	  ─► answer (response.go, problem.go, json.go, frames.go, raw.go) ─► flush (conn.go)
 //
+// A batch on its way in is read by messagejson.go (with jsonread.go) or frames.go.
+//
 // # Why the connection loop is our own
 //
 // The heads of requests are parsed by fasthttp, but its Server is not used,

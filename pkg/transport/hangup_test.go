@@ -196,17 +196,14 @@ func TestG23DisconnectsLeaveNothingBehind(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	r.eventually("all connections end", func() bool { return r.server.Stats().Connections == 1 })
+	// The last of them may not even be accepted yet.
+	r.eventually("all connections end, and their descriptors with them", func() bool {
+		r.server.hangups.mu.Lock()
+		watched := len(r.server.hangups.conns)
+		r.server.hangups.mu.Unlock()
+		return r.server.Stats().Connections == 1 && watched == 1 && descriptors(t) <= before
+	})
 	r.parked(0)
-	r.server.hangups.mu.Lock()
-	watched := len(r.server.hangups.conns)
-	r.server.hangups.mu.Unlock()
-	if watched != 1 {
-		t.Errorf("%d connections are watched", watched)
-	}
-	if after := descriptors(t); after > before {
-		t.Errorf("%d descriptors before, %d after %d disconnects", before, after, rounds)
-	}
 	r.nothingIsLeased()
 }
 
