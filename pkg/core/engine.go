@@ -51,7 +51,9 @@ type Engine interface {
 	// CodeUnknownPartition, CodeDraining (nothing is there, and it must not wait).
 	Poll(ctx context.Context, topic, group string, req *PollRequest, batch *Batch) error
 	// Return gives back a batch whose answer could not be written: as if it had
-	// never been handed out. What no longer counts of it is passed over.
+	// never been handed out. What no longer counts of it is passed over. A batch
+	// that stands in other answers too, because its poll-id was repeated, comes
+	// back with the last of them.
 	Return(ctx context.Context, topic, group string, receipt *Receipt) error
 
 	// Ack settles as done. CodeStaleReceipt, CodeNotInFlight,

@@ -33,16 +33,17 @@ const (
 	blockFixed = 8
 	noKey      = math.MaxUint16
 
-	// slotBytes is what a message takes in a log beside its block.
-	slotBytes = 56
+	// slotBytes is what a message takes beside its block, as far as it counts
+	// where MessageOverhead does not cover it.
+	slotBytes = 16
 
 	attrContentType = ":content-type"
 	attrSender      = ":sender"
 	attrID          = ":id"
 )
 
-// A Header is one name and value of a message. Names are in lower case; values
-// are UTF-8.
+// A Header is one name and value of a message. Names are in lower case, and none
+// comes twice; values are UTF-8.
 type Header struct{ Name, Value string }
 
 // Content is what a message is made from.
@@ -57,8 +58,8 @@ type Content struct {
 }
 
 // NewMessage makes a message; it copies all of c. The errors are
-// CodeInvalidRequest (a header name that is empty, too long or starts with a
-// colon, text that is not UTF-8) and CodeTooLarge (key, headers, or all of it
+// CodeInvalidRequest (a header name that is empty, too long, starts with a colon
+// or comes twice, text that is not UTF-8) and CodeTooLarge (key, headers, or all of it
 // beyond maxBytes).
 func NewMessage(c *Content, maxBytes int) (Message, error) {
 	key, attrs, headers := 0, 0, 0
@@ -110,12 +111,16 @@ func NewMessage(c *Content, maxBytes int) (Message, error) {
 		}
 	}
 	b = append(b, c.Payload...)
-	return newMessage(b), nil
+	return newMessage(b)
 }
 
-// newMessage measures a block that is in order.
-func newMessage(block []byte) Message {
+// newMessage takes over a block that is in order: it brings the headers' names
+// to lower case, and measures it. CodeInvalidRequest when a name comes twice.
+func newMessage(block []byte) (Message, error) {
 	m := Message{block: block}
+	if err := m.lowerNames(); err != nil {
+		return Message{}, err
+	}
 	headers := 0
 	m.attrs(func(name, value []byte) bool {
 		if name[0] != ':' {
@@ -125,7 +130,40 @@ func newMessage(block []byte) Message {
 	})
 	m.size = uint32(len(m.Payload()) + m.keyLen() + headers)
 	m.cost = max(m.size+MessageOverhead, uint32(len(block))+slotBytes)
-	return m
+	return m, nil
+}
+
+// lowerNames brings the attributes' names to lower case, in the block itself.
+func (m Message) lowerNames() (err error) {
+	var few [8][]byte // names seen so far, while they are few
+	var many map[string]bool
+	n := 0
+	m.attrs(func(name, _ []byte) bool {
+		for i, c := range name {
+			if 'A' <= c && c <= 'Z' {
+				name[i] = c + 'a' - 'A'
+			}
+		}
+		again := many[string(name)]
+		for _, seen := range few[:min(n, len(few))] {
+			again = again || string(seen) == string(name)
+		}
+		if again {
+			err = Errorf(CodeInvalidRequest, "cannot keep header %.40q twice: join its values", name)
+			return false
+		}
+		switch {
+		case n < len(few):
+			few[n] = name
+		case many == nil:
+			many = map[string]bool{string(name): true}
+		default:
+			many[string(name)] = true
+		}
+		n++
+		return true
+	})
+	return err
 }
 
 func (c *Content) own() [3]Header {
@@ -191,7 +229,9 @@ func ParseMessage(b []byte, maxBytes int) (m Message, rest []byte, err error) {
 	if err := checkAttrs(block[blockFixed+key : blockFixed+key+attrs]); err != nil {
 		return m, nil, err
 	}
-	m = newMessage(append(make([]byte, 0, len(block)), block...))
+	if m, err = newMessage(append(make([]byte, 0, len(block)), block...)); err != nil {
+		return Message{}, nil, err
+	}
 	if m.Size() > maxBytes {
 		return Message{}, nil, tooLarge("message", m.Size(), maxBytes)
 	}

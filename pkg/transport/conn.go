@@ -44,7 +44,6 @@ type conn struct {
 	readErr error         // the first error of the network
 
 	out      *buffer // answers not yet written; nil when there are none
-	answered bool    // something was written since the last read
 	writeErr error   // the first error of the network
 
 	call call
@@ -206,7 +205,6 @@ func (c *conn) write(body []byte) error {
 	if c.writeErr == nil {
 		before := c.moment.Load()
 		c.enter(sending)
-		c.answered = true
 		if len(body) == 0 {
 			_, c.writeErr = c.nc.Write(c.out.b)
 		} else {

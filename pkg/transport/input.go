@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http/httputil"
-	"runtime"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -35,13 +34,6 @@ func (c *conn) Read(p []byte) (int, error) {
 		// this connection alone.
 		c.readErr = net.ErrClosed
 		return 0, net.ErrClosed
-	}
-	if c.answered {
-		// A client that asks again at once has not done so yet. While others are
-		// served it has, and the read below finds its request: no read in vain, no
-		// parking, no wake-up by the poller. With nobody to serve this is nothing.
-		c.answered = false
-		runtime.Gosched()
 	}
 	n, err := c.nc.Read(p)
 	if err != nil {

@@ -130,6 +130,7 @@ func (t *trial) replayed(p *parkedPoll) bool {
 	if left := p.group.leaseLeft(v.current, t.now); p.batch.Lease != left {
 		t.fail("a repeated poll-id brought a lease of %v, %v is left", p.batch.Lease, left)
 	}
+	t.repeats[k.receipt.Delivery]++
 	t.saw["poll-id repeated"]++
 	return true
 }

@@ -264,6 +264,11 @@ func (t *trial) giveBackBatch(g *twinGroup, k known, receipt core.Receipt) {
 	if len(v.current) == 0 {
 		return
 	}
+	if t.repeats[receipt.Delivery] > 0 { // it is with its member, in another answer
+		t.repeats[receipt.Delivery]--
+		t.saw["lost answer that was repeated"]++
+		return
+	}
 	g.giveBack(v.current)
 	t.saw["given back"]++
 	// Whether an older receipt counts again when a later delivery was undone, the

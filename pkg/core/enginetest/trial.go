@@ -23,6 +23,7 @@ type trial struct {
 	known      []known // receipts that were given out
 	parked     []*parkedPoll
 	replays    map[replayKey]known
+	repeats    map[uint64]int  // answers that hold a delivery beside the first
 	deliveries map[uint64]bool // numbers that were used
 	published  uint64
 	sent       int // names the next payload
@@ -87,6 +88,7 @@ func (t *trial) begin(o Options) {
 		t.parts = append(t.parts, &twinPart{})
 	}
 	t.replays = make(map[replayKey]known)
+	t.repeats = make(map[uint64]int)
 	t.deliveries = make(map[uint64]bool)
 	t.published, t.unheard = 0, 0
 }

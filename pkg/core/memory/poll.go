@@ -387,6 +387,7 @@ func (c *groupCounts) redeliver(cause stream.Cause) {
 type replay struct {
 	pollID  string
 	receipt core.Receipt
+	again   int // answers that hold it beside the first
 }
 
 // replaysKept is how many a member can have: one for each of the polls that a
@@ -402,7 +403,7 @@ func (m *member) remember(pollID string, receipt *core.Receipt) {
 	}
 	kept := *receipt
 	kept.Ranges = append([]core.Range(nil), receipt.Ranges...)
-	m.replays = append(m.replays, replay{strings.Clone(pollID), kept})
+	m.replays = append(m.replays, replay{pollID: strings.Clone(pollID), receipt: kept})
 }
 
 // replay fills batch with what the member got for the same poll id, as far as
@@ -419,10 +420,23 @@ func (g *group) replay(m *member, req *core.PollRequest, batch *core.Batch) bool
 		}
 		kept := m.replays[i].receipt
 		if g.refill(&kept, batch) {
+			m.replays[i].again++
 			return true
 		}
 		m.replays = append(m.replays[:i], m.replays[i+1:]...)
 		return false
+	}
+	return false
+}
+
+// answeredAgain reports whether a batch of which an answer was lost stands in
+// another one: then it is with its member, and must not be handed out again.
+func (m *member) answeredAgain(delivery uint64) bool {
+	for i := range m.replays {
+		if r := &m.replays[i]; r.receipt.Delivery == delivery && r.again > 0 {
+			r.again--
+			return true
+		}
 	}
 	return false
 }

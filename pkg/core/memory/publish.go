@@ -20,6 +20,7 @@ type publisher struct {
 
 	everyone place[*publisher] // in topic.publishing while it waits
 	turn     place[*publisher] // in partition.waiting or topic.floating
+	arrival  uint64            // when it began to wait, as a number; 0: it does not
 	blocked  refusal           // why it waits
 	since    time.Duration     // on the topic's clock
 	done     chan error        // one result, when it was waiting
@@ -191,6 +192,8 @@ func (t *topic) publishNow(w *publisher) (waits bool, err error) {
 }
 
 func (t *topic) park(w *publisher, why refusal) {
+	t.arrivals++
+	w.arrival = t.arrivals
 	w.since = time.Duration(t.now)
 	t.publishing.push(&w.everyone)
 	if w.only != core.AnyPartition {
@@ -225,6 +228,7 @@ func (t *topic) countWaiting(code core.Code, n int64) {
 
 // unpark takes w out of every line, and counts how long it waited.
 func (t *topic) unpark(w *publisher) {
+	w.arrival = 0
 	w.everyone.leave()
 	w.turn.leave()
 	t.block(w, refusal{})
@@ -267,17 +271,30 @@ func (t *topic) giveUpPublish(w *publisher, gone error) error {
 	return err
 }
 
-// admitWaiting stores what waits for room in p: in order those who want p
-// alone, then those for whom p is one of several.
+// admitWaiting stores what waits for room in p, in the order of arrival: those
+// who want p alone, and those for whom p is one of several. What wants p alone
+// and does not fit stops those behind it.
 func (t *topic) admitWaiting(p *partition) {
-	for p.waiting.n > 0 && t.retry(p.waiting.first.who) {
-	}
-	for at := t.floating.first; at != nil; {
-		w := at.who
-		at = at.next
-		t.retry(w)
+	full := false // a message without a key found no partition, and so will no other
+	next := t.floating.first
+	for {
+		head := p.waiting.first
+		for next != nil && (head == nil || next.who.arrival < head.who.arrival) {
+			w := next.who
+			next = next.next
+			if full && w.unkeyed() {
+				continue
+			}
+			full = !t.retry(w) && w.unkeyed() && w.blocked.code == core.CodePartitionFull || full
+		}
+		if head == nil || !t.retry(head.who) {
+			return
+		}
 	}
 }
+
+// unkeyed reports whether w is one message that any partition can take.
+func (w *publisher) unkeyed() bool { return len(w.placed) == 1 && w.only == core.AnyPartition }
 
 // retry reports whether w no longer waits.
 func (t *topic) retry(w *publisher) bool {
@@ -329,10 +346,7 @@ func (t *topic) choose(w *publisher) refusal {
 		p.planned++
 		w.placed[i].Partition = p.index
 	}
-	open := func(p *partition) bool {
-		overtakes := p.waiting.n > 0 && p.waiting.first.who != w
-		return p.Room() > p.planned && !overtakes
-	}
+	open := func(p *partition) bool { return p.Room() > p.planned && !p.before(w) }
 	if w.only != core.AnyPartition {
 		p := t.partitions[w.only]
 		if !open(p) || p.Room() < len(w.placed) {
@@ -367,6 +381,15 @@ func (t *topic) choose(w *publisher) refusal {
 		put(i, p)
 	}
 	return refusal{}
+}
+
+// before reports whether somebody waits for p whom w would overtake.
+func (p *partition) before(w *publisher) bool {
+	if p.waiting.n == 0 {
+		return false
+	}
+	first := p.waiting.first.who
+	return first != w && (w.arrival == 0 || first.arrival < w.arrival)
 }
 
 // nextOpen goes round the partitions and returns the next that is open, nil if

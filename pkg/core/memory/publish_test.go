@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -122,4 +123,95 @@ func TestG12WithTheLastGroupGoneNoPublisherWaitsForMemory(t *testing.T) {
 			t.Error("the publisher still waits")
 		}
 	})
+}
+
+// A message without a key can go to any partition, so it stands in no partition's
+// line; it has its place in all of them all the same.
+func TestG16AMessageWithoutAKeyIsNotOvertakenByThoseThatCameLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(Options{})
+		defer b.Close()
+		create(t, b, "orders", core.TopicSpec{Partitions: core.Some(2), Capacity: core.Some(1)})
+		order := make(chan string, 8)
+		publish := func(name string, partition int) {
+			req := request(t, 1<<10)
+			req.Partition = partition
+			go func() {
+				if _, err := b.Publish(t.Context(), "orders", req, nil); err != nil {
+					t.Error(err)
+				}
+				order <- name
+			}()
+			synctest.Wait()
+		}
+		publish("first", 0)
+		publish("second", 1)
+		publish("to 0, early", 0)
+		publish("to any", core.AnyPartition)
+		publish("to 0, late", 0)
+		publish("to 1, late", 1)
+		for _, want := range [][]string{{"first", "second"}, {"to 0, early", "to any"}, {"to 0, late", "to 1, late"}} {
+			for range want {
+				if got := <-order; !slices.Contains(want, got) {
+					t.Fatalf("%q was stored now, want one of %q", got, want)
+				}
+			}
+			var batch core.Batch
+			req := core.PollRequest{Member: "c1", Max: 2, MaxBytes: 1 << 20, Partition: core.AnyPartition}
+			if err := b.Poll(t.Context(), "orders", "g", &req, &batch); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Ack(t.Context(), "orders", "g", &core.AckRequest{Receipts: []core.Receipt{batch.Receipt}}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+	})
+}
+
+// broken is an alarm's target that finds an invariant broken.
+type broken struct{}
+
+func (broken) ring() { panic("broken") }
+
+func TestABrokenInvariantLeavesTheLockFree(t *testing.T) {
+	b := New(Options{})
+	defer b.Close()
+	create(t, b, "orders", core.TopicSpec{})
+	orders, err := b.find("orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	panics := func(call func()) {
+		defer func() {
+			if recover() == nil {
+				t.Error("it does not panic")
+			}
+			if !orders.mu.TryLock() {
+				t.Fatal("the lock is held")
+			}
+			orders.mu.Unlock()
+		}()
+		call()
+	}
+	enter := func() {
+		if err := orders.enter(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enter()
+	orders.alarms.set(&alarm{target: broken{}}, 0)
+	orders.mu.Unlock()
+	panics(enter)   // time finds it
+	panics(func() { // the call finds it
+		enter()
+		defer orders.leave()
+		panic("broken")
+	})
+	panics(func() { // serving those who wait finds it
+		enter()
+		orders.ready = append(orders.ready, nil)
+		defer orders.leave()
+	})
+	orders.ready = nil
 }

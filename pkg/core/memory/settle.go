@@ -345,6 +345,9 @@ func (b *Broker) Return(_ context.Context, topic, group string, receipt *core.Re
 
 // unsent undoes a delivery whose answer reached nobody.
 func (g *group) unsent(receipt *core.Receipt) {
+	if m := g.byID[balance.MemberID(receipt.Member)]; m != nil && m.answeredAgain(receipt.Delivery) {
+		return
+	}
 	s, t := settlement{group: g}, g.topic
 	for _, run := range receipt.Ranges {
 		s.judge(receipt, run, func(tr *track, part stream.Part) {

@@ -42,6 +42,7 @@ type topic struct {
 	parked      int              // polls, in all groups
 	leases      int              // out, in all groups
 	publishing  line[*publisher] // all who wait for room
+	arrivals    uint64           // of those who had to wait
 	floating    line[*publisher] // of these, those who do not want one partition alone
 	nextUnkeyed int              // partition to try first for a message without a key
 	scratch     scratch
@@ -123,7 +124,9 @@ func (t *topic) enter() error {
 		return t.ended
 	}
 	t.now = max(t.now, now)
-	t.tick()
+	if t.alarms.next() <= t.now {
+		t.tick()
+	}
 	return nil
 }
 
@@ -134,21 +137,26 @@ func (t *topic) leave() {
 		t.mu.Unlock()
 		panic(broken)
 	}
-	t.handOff()
-	if next := t.alarms.next(); next < t.timerAt && t.ended == nil {
-		t.timerAt = next
-		t.timer.Reset(next.Sub(t.now))
-	}
-	gave, notes := t.gaveBytes, t.notes
-	t.gaveBytes, t.notes = false, nil
-	t.mu.Unlock()
-
+	gave, notes := t.finish()
 	for _, n := range notes {
 		t.log.Log(context.Background(), n.level, n.message, "topic", t.name, "group", n.group)
 	}
 	if gave {
 		t.retryForMemory(t)
 	}
+}
+
+// finish is the part of leave that needs the lock.
+func (t *topic) finish() (gave bool, notes []note) {
+	defer t.mu.Unlock()
+	t.handOff()
+	if next := t.alarms.next(); next < t.timerAt && t.ended == nil {
+		t.timerAt = next
+		t.timer.Reset(next.Sub(t.now))
+	}
+	gave, notes = t.gaveBytes, t.notes
+	t.gaveBytes, t.notes = false, nil
+	return gave, notes
 }
 
 func (t *topic) onTimer() {
@@ -160,6 +168,12 @@ func (t *topic) onTimer() {
 
 // tick rings every alarm that is due.
 func (t *topic) tick() {
+	defer func() {
+		if broken := recover(); broken != nil {
+			t.mu.Unlock() // nobody will come to leave
+			panic(broken)
+		}
+	}()
 	for t.alarms.next() <= t.now {
 		a := t.alarms[0]
 		t.alarms.remove(a)

@@ -25,7 +25,7 @@ func TestG20BatchesTravelInFramesByteForByte(t *testing.T) {
 	want := []Message{
 		{},
 		{Key: []byte{}, Payload: allBytes()},
-		{Key: allBytes(), Headers: []Header{{Name: "a", Value: "line\nline"}, {Name: "a", Value: ""}}, ContentType: "x/y", Sender: "s", ID: "7"},
+		{Key: allBytes(), Headers: []Header{{Name: "a", Value: "line\nline"}, {Name: "b", Value: ""}}, ContentType: "x/y", Sender: "s", ID: "7"},
 	}
 	var got []Message
 	c, _ := newFake(t, func(verb string, q url.Values, r *http.Request) (*http.Response, error) {
