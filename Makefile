@@ -55,13 +55,13 @@ image: ## make the image podmq:VERSION; needs Docker, pulls nothing
 # or in PATH.
 chart: ## test the charts without a cluster; needs helm
 	@hack/prometheus.sh
-	cd test/e2e && $(GO) vet -tags e2e ./... && $(GO) test ./chart
+	cd test/e2e && $(GO) vet -tags e2e ./... && $(GO) test -count=1 ./chart
 
 chart-update: ## write golden files, manifests and READMEs of the charts anew
 	cd test/e2e && $(GO) test ./chart -count=1 -update
 
 admission: ## test the policies; needs helm, etcd and kube-apiserver
-	cd test/e2e && $(GO) test ./admission
+	cd test/e2e && $(GO) test -count=1 ./admission
 
 e2e: ## test in a kind cluster; needs Docker, kubectl and helm
 	@hack/prometheus.sh
