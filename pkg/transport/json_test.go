@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -174,8 +175,13 @@ func FuzzFrames(f *testing.F) {
 			back = append(back, m.Block()...)
 			batch.Deliveries = append(batch.Deliveries, core.Delivery{Message: m})
 		}
-		if !bytes.Equal(back, body) {
+		// Only names come back in another case, and once they are in that, not even they.
+		if len(back) != len(body) {
 			t.Errorf("%q came back as %q", body, back)
+		}
+		again, err := readFrames(back, 1<<20, nil)
+		if err != nil || !slices.EqualFunc(again, got, func(a, b core.Message) bool { return bytes.Equal(a.Block(), b.Block()) }) {
+			t.Errorf("%q came back as %q, and that as %v: %v", body, back, again, err)
 		}
 		// Whatever is stored, no answer fails for it.
 		e := batchEncoder{batch: &batch}
