@@ -160,7 +160,7 @@ func growthPlan() []experiment {
 	return []experiment{parts, conns}
 }
 
-// A target is what SPEC asks of a ratio in an experiment: PodMQ's rate to that of
+// A target is what the project asks of a ratio in an experiment: PodMQ's rate to that of
 // another.
 type target struct {
 	text       string

@@ -15,7 +15,7 @@ import (
 	"github.com/podmq/podmq/pkg/transport/client"
 )
 
-// The seed's push: SPEC §10.
+// A handler that fails once: what came before stays acked, the rest of the batch waits.
 func TestSeedPushThroughConsume(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t, one, "ledger")
