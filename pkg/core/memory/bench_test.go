@@ -14,7 +14,10 @@ import (
 // and ack by one consumer a group, in batches. Beside them stands a buffered
 // channel, which promises nothing of what a partition does.
 
-const payload = 256
+const (
+	payload  = 256
+	buffered = 4096 // messages, in the partition and in the channel
+)
 
 func message(tb testing.TB) core.Message {
 	m, err := core.NewMessage(&core.Content{Payload: make([]byte, payload)}, core.DefaultMessageBytes)
@@ -27,7 +30,7 @@ func message(tb testing.TB) core.Message {
 func open(tb testing.TB, groups int) *memory.Broker {
 	b := memory.New(memory.Options{MaxBytes: 1 << 30})
 	tb.Cleanup(func() { b.Close() })
-	must(tb, created(b.CreateTopic(context.Background(), "t", core.TopicSpec{Capacity: core.Some(100_000)})))
+	must(tb, created(b.CreateTopic(context.Background(), "t", core.TopicSpec{Capacity: core.Some(buffered)})))
 	for i := range groups {
 		must(tb, created(b.CreateGroup(context.Background(), "t", fmt.Sprint("g", i), core.GroupSpec{})))
 	}
@@ -140,7 +143,7 @@ func oneThread(b *testing.B, batch int) {
 func BenchmarkChannel(b *testing.B) {
 	for _, producers := range []int{1, 4} {
 		b.Run(fmt.Sprintf("producers=%d", producers), func(b *testing.B) {
-			ch := make(chan core.Message, 100_000)
+			ch := make(chan core.Message, buffered)
 			m := message(b)
 			each := max(1, b.N/producers)
 			var wg sync.WaitGroup
