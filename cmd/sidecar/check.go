@@ -35,16 +35,13 @@ func (c *config) check() (faults []error) {
 // checkDeclared finds the faults that lie between declared topics and groups.
 func (c *config) checkDeclared(def core.TopicSettings) (faults []error) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	topics := map[string]bool{}
-	groups := map[string]int{}
+	topics := c.Topics.names()
 	partitions, reserved := 0, int64(0)
 	for _, t := range c.Topics.topics {
-		topics[t.name] = true
-		groups[t.name] = len(t.groups)
 		partitions += t.spec.Partitions.Or(def.Partitions)
 		reserved += t.spec.MaxBytes.Or(0)
 	}
-	if n := len(topics); n > core.MaxTopics {
+	if n := len(c.Topics.topics); n > core.MaxTopics {
 		fault("PODMQ_TOPICS: cannot create %d topics: the most is %d", n, core.MaxTopics)
 	}
 	if partitions > core.MaxPartitionsInAll {

@@ -81,9 +81,13 @@ func loadConfig(memoryLimit int64) (config, []error) {
 		// envconfig stops at the first fault, so it gets one field at a time.
 		one := reflect.New(reflect.StructOf([]reflect.StructField{fields.Type().Field(i)}))
 		err := envconfig.Process(prefix, one.Interface())
-		if err != nil {
-			faults = append(faults, explain(v.name, err)...)
-			continue
+		faults = append(faults, explain(v.name, err)...)
+		switch one.Elem().Field(0).Interface().(type) {
+		case topicList, groupList: // its good entries are checked with the other settings
+		default:
+			if err != nil {
+				continue
+			}
 		}
 		fields.Field(i).Set(one.Elem().Field(0))
 	}
@@ -96,21 +100,33 @@ func loadConfig(memoryLimit int64) (config, []error) {
 	return c, append(faults, c.check()...)
 }
 
-// explain says of which variable a fault is, once for each entry of a list.
+// explain says of which variable a fault is, once for each fault of a list.
 func explain(name string, err error) []error {
+	if err == nil {
+		return nil
+	}
 	var parse *envconfig.ParseError
 	if errors.As(err, &parse) {
 		err = parse.Err
 	}
-	var entries interface{ Unwrap() []error }
-	if !errors.As(err, &entries) {
+	entries, ok := joined(err)
+	if !ok {
 		return []error{fmt.Errorf("%s: %s", name, detail(err))}
 	}
 	var faults []error
-	for _, entry := range entries.Unwrap() {
+	for _, entry := range entries {
 		faults = append(faults, fmt.Errorf("%s, %s", name, detail(entry)))
 	}
 	return faults
+}
+
+// joined is what errors.Join made one error of.
+func joined(err error) ([]error, bool) {
+	var all interface{ Unwrap() []error }
+	if !errors.As(err, &all) {
+		return nil, false
+	}
+	return all.Unwrap(), true
 }
 
 // detail is the sentence of an error, without the code that is for programs.

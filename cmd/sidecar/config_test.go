@@ -41,6 +41,7 @@ func TestEveryBadSettingIsRefusedByName(t *testing.T) {
 		{"PODMQ_MAX_BYTES", "0", `PODMQ_MAX_BYTES: cannot use "0": give at least 1B`},
 		{"PODMQ_MAX_BYTES", "1MiB", "PODMQ_MAX_BYTES: cannot hold a single message of PODMQ_MAX_MESSAGE_BYTES=1MiB in 1MiB"},
 		{"PODMQ_MAX_MESSAGE_BYTES", "17MiB", "PODMQ_MAX_MESSAGE_BYTES: cannot take messages of 17MiB: the most is 16MiB"},
+		{"PODMQ_SOCKET", "/" + strings.Repeat("s", 107), "its path has 108 bytes, and the most is 107"},
 		{"PODMQ_SOCKET_MODE", "rw", `PODMQ_SOCKET_MODE: cannot use "rw": it is an octal number up to 0777`},
 		{"PODMQ_SOCKET_MODE", "1777", "PODMQ_SOCKET_MODE: cannot use"},
 		{"PODMQ_SOCKET_MODE", "0066", `PODMQ_SOCKET_MODE: cannot use "0066": the broker's own user`},
@@ -101,8 +102,8 @@ func manyTopics(n, partitions int) string {
 
 func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	setEnv(t, map[string]string{
-		"PODMQ_TOPICS":       "a?x=1; b; c?y=2",
-		"PODMQ_GROUPS":       "z/g",
+		"PODMQ_TOPICS":       "a?x=1&partitions=0; b; c?y=2; d?capacity",
+		"PODMQ_GROUPS":       "z/g; a/g?type=fifo&start=now; c/g; d/g",
 		"PODMQ_CAPACITY":     "0",
 		"PODMQ_LOG_LEVEL":    "loud",
 		"PODMQ_METRICS_ADDR": "here",
@@ -114,7 +115,9 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 		got = append(got, name)
 	}
 	want := []string{
-		"PODMQ_TOPICS, entry 1 (a?x=1)", "PODMQ_TOPICS, entry 3 (c?y=2)",
+		"PODMQ_TOPICS, entry 1 (a?x=1&partitions=0)", "PODMQ_TOPICS, entry 1 (a?x=1&partitions=0)",
+		"PODMQ_TOPICS, entry 3 (c?y=2)", "PODMQ_TOPICS, entry 4 (d?capacity)",
+		"PODMQ_GROUPS, entry 2 (a/g?type=fifo&start=now)", "PODMQ_GROUPS, entry 2 (a/g?type=fifo&start=now)",
 		"PODMQ_METRICS_ADDR", "PODMQ_LOG_LEVEL", "PODMQ_CAPACITY", "PODMQ_GROUPS",
 	}
 	if !slices.Equal(got, want) {

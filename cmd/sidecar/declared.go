@@ -31,7 +31,7 @@ type topicList struct {
 	topics []declaredTopic
 }
 
-// Decode implements envconfig.Decoder. The error joins one for each bad entry.
+// Decode implements envconfig.Decoder. The error joins all faults of all entries.
 func (l *topicList) Decode(text string) error {
 	seen := map[string]bool{}
 	return eachEntry(text, &l.text, func(name string, opts []option) error {
@@ -43,25 +43,45 @@ func (l *topicList) Decode(text string) error {
 			return fmt.Errorf("cannot declare topic %s twice", name)
 		}
 		seen[name] = true
+		var faults []error
 		for _, o := range opts {
+			var err error
 			if o.name == "groups" {
-				groups, err := groupNames(o.value)
-				if err != nil {
-					return err
-				}
-				t.groups = groups
-				continue
+				t.groups, err = groupNames(o.value)
+			} else {
+				err = setTopic(&t.spec, o)
 			}
-			if known, err := options.SetTopic(&t.spec, o.name, o.value); err != nil {
-				return err
-			} else if !known {
-				return fmt.Errorf("cannot use option %.40q: those of a topic are %s, groups", o.name, options.TopicNames)
-			}
+			faults = append(faults, err)
 		}
 		l.topics = append(l.topics, t)
-		_, err := t.spec.Settings(sane)
-		return err
+		return errors.Join(faults...)
 	})
+}
+
+// setTopic sets one option, if that is good by itself.
+func setTopic(spec *core.TopicSpec, o option) error {
+	var alone core.TopicSpec
+	known, err := options.SetTopic(&alone, o.name, o.value)
+	if err == nil && !known {
+		err = fmt.Errorf("cannot use option %.40q: those of a topic are %s, groups", o.name, options.TopicNames)
+	}
+	if err == nil {
+		_, err = alone.Settings(sane)
+	}
+	if err == nil {
+		_, err = options.SetTopic(spec, o.name, o.value)
+	}
+	return err
+}
+
+// names are those of all entries, of bad ones as well.
+func (l topicList) names() map[string]bool {
+	names := map[string]bool{}
+	for entry := range strings.SplitSeq(l.text, "; ") {
+		name, _, _ := strings.Cut(entry, "?")
+		names[name] = true
+	}
+	return names
 }
 
 func (l topicList) String() string { return l.text }
@@ -92,7 +112,7 @@ type groupList struct {
 	groups []declaredGroup
 }
 
-// Decode implements envconfig.Decoder. The error joins one for each bad entry.
+// Decode implements envconfig.Decoder. The error joins all faults of all entries.
 func (l *groupList) Decode(text string) error {
 	seen := map[string]bool{}
 	return eachEntry(text, &l.text, func(name string, opts []option) error {
@@ -108,17 +128,29 @@ func (l *groupList) Decode(text string) error {
 			return fmt.Errorf("cannot declare group %s twice", name)
 		}
 		seen[name] = true
+		var faults []error
 		for _, o := range opts {
-			if known, err := options.SetGroup(&g.spec, o.name, o.value); err != nil {
-				return err
-			} else if !known {
-				return fmt.Errorf("cannot use option %.40q: those of a group are %s", o.name, options.GroupNames)
-			}
+			faults = append(faults, setGroup(&g.spec, o))
 		}
 		l.groups = append(l.groups, g)
-		_, err := g.spec.Settings()
-		return err
+		return errors.Join(faults...)
 	})
+}
+
+// setGroup sets one option, if that is good by itself.
+func setGroup(spec *core.GroupSpec, o option) error {
+	var alone core.GroupSpec
+	known, err := options.SetGroup(&alone, o.name, o.value)
+	if err == nil && !known {
+		err = fmt.Errorf("cannot use option %.40q: those of a group are %s", o.name, options.GroupNames)
+	}
+	if err == nil {
+		_, err = alone.Settings()
+	}
+	if err == nil {
+		_, err = options.SetGroup(spec, o.name, o.value)
+	}
+	return err
 }
 
 func (l groupList) String() string { return l.text }
@@ -127,7 +159,7 @@ func (l groupList) String() string { return l.text }
 // query.
 type option struct{ name, value string }
 
-// eachEntry calls read for each entry of a list, joins what it refuses with the
+// eachEntry calls read for each entry of a list, joins all that it refuses with the
 // entry's number, and sets normal to the list on one line.
 func eachEntry(text string, normal *string, read func(name string, opts []option) error) error {
 	var faults []error
@@ -144,8 +176,12 @@ func eachEntry(text string, normal *string, read func(name string, opts []option
 		if err == nil {
 			err = read(name, opts)
 		}
-		if err != nil {
-			faults = append(faults, fmt.Errorf("entry %d (%.80s): %s", len(entries), entry, detail(err)))
+		all, ok := joined(err)
+		if !ok && err != nil {
+			all = []error{err}
+		}
+		for _, fault := range all {
+			faults = append(faults, fmt.Errorf("entry %d (%.80s): %s", len(entries), entry, detail(fault)))
 		}
 	}
 	*normal = strings.Join(entries, "; ")

@@ -38,7 +38,7 @@ type process struct {
 // run carries out one command line and returns the exit code.
 func run(p *process) int {
 	root, began := newRootCommand(p)
-	err := root.Execute()
+	command, err := root.ExecuteC()
 	var bad settingsFaults
 	switch {
 	case err == nil:
@@ -47,7 +47,7 @@ func run(p *process) int {
 		fmt.Fprintln(p.stderr, err)
 		return exitSettings
 	case !began():
-		fmt.Fprintf(p.stderr, "sidecar: %v\nTry 'sidecar --help'.\n", err)
+		fmt.Fprintf(p.stderr, "sidecar: %v\nTry '%s --help'.\n", err, command.CommandPath())
 		return exitSettings
 	case errors.Is(err, errLogged):
 		return exitFailure

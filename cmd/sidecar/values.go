@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/podmq/podmq/pkg/transport"
 	"github.com/podmq/podmq/pkg/transport/units"
 )
 
@@ -63,9 +64,12 @@ func (s size) String() string {
 // filePath is where a file is.
 type filePath string
 
-// Decode implements envconfig.Decoder. What can be bound, the socket's own
-// package says.
+// Decode implements envconfig.Decoder. What is at the path, and whether it can be
+// bound, the socket's own package says.
 func (p *filePath) Decode(text string) error {
+	if n := len(text); n > transport.MaxSocketPath {
+		return fmt.Errorf("cannot bind a socket at %s: its path has %d bytes, and the most is %d", text, n, transport.MaxSocketPath)
+	}
 	*p = filePath(text)
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxSocketPath is what fits into a socket's address on Linux, its
-	// terminating zero excluded.
-	maxSocketPath = 107
+	// MaxSocketPath is how many bytes of a path fit into a socket's address on
+	// Linux, its terminating zero excluded.
+	MaxSocketPath = 107
 
 	// lockWait is how long to wait for another broker that is binding or leaving;
 	// both take milliseconds.
@@ -36,8 +36,11 @@ const (
 func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	dir, name := filepath.Split(path)
 	temporary := filepath.Join(dir, "."+name+".new")
-	if n := max(len(path), len(temporary)); n > maxSocketPath {
-		return nil, fmt.Errorf("cannot bind socket %s: its path has %d bytes, and %d with the name that it is bound under at first; the most is %d", path, len(path), n, maxSocketPath)
+	if over := len(temporary) - MaxSocketPath; over > 0 && over <= len(name) {
+		temporary = filepath.Join(dir, "."+name[over:]+".new")
+	}
+	if n := max(len(path), len(temporary)); n > MaxSocketPath {
+		return nil, fmt.Errorf("cannot bind socket %s: its path has %d bytes, and %d with the name that it is bound under at first; the most is %d", path, len(path), n, MaxSocketPath)
 	}
 	unlock, err := lockDirectory(dir)
 	if err != nil {
