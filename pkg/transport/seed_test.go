@@ -13,7 +13,7 @@ import (
 	"github.com/podmq/podmq/pkg/core"
 )
 
-// TestTheSeedsTraceOverTheSocket is the contract's §10, step by step. Its lease
+// TestTheSeedsTraceOverTheSocket is the seed's trace, step by step. Its lease
 // of 30 s is one of 3 s here.
 func TestTheSeedsTraceOverTheSocket(t *testing.T) {
 	t.Parallel()
