@@ -23,7 +23,7 @@ values  what differs from the values of the dependency, for a chart with several
 {{- end -}}
 {{- $spec = deepCopy ($spec | default dict) -}}
 {{- include "podmq.checkPod" $spec -}}
-{{- $user := dig "securityContext" "runAsUser" -1 $spec -}}
+{{- $user := dig "runAsUser" -1 ($spec.securityContext | default dict) -}}
 {{- $broker := include "podmq.container" (dict "values" $values "podUser" $user) | fromYaml -}}
 {{- range $list := list "initContainers" "containers" -}}
   {{- $containers := list -}}
@@ -57,7 +57,7 @@ values  what differs from the values of the dependency, for a chart with several
 {{- if .hostNetwork -}}
   {{- fail "podmq: a pod with hostNetwork cannot have the broker, whose metrics port would be the node's" -}}
 {{- end -}}
-{{- if eq (dig "os" "name" "linux" .) "windows" -}}
+{{- if has "windows" (list (get (.os | default dict) "name") (get (.nodeSelector | default dict) "kubernetes.io/os")) -}}
   {{- fail "podmq: a Windows pod cannot have the broker, which needs Linux" -}}
 {{- end -}}
 {{- range concat (.initContainers | default list) (.containers | default list) -}}

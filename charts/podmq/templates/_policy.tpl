@@ -17,6 +17,14 @@ pods, which admission may not change.
 {{- end -}}
 
 {{/*
+podmq.os is a CEL expression for the system of a pod spec: many Windows pods say it
+by their nodeSelector alone.
+*/}}
+{{- define "podmq.os" -}}
+{{ . }}.?os.?name.orValue({{ . }}.?nodeSelector[?"kubernetes.io/os"].orValue("linux"))
+{{- end -}}
+
+{{/*
 podmq.quantityVariables gives what the broker requests and its limit: what the
 pod's annotations say where it is good, else the chart's. A bad annotation never
 fails the mutation, which would be answered with an error that names nobody;

@@ -161,6 +161,7 @@ func TestPodsAreLeftAlone(t *testing.T) {
 		"of kube-system":              {system, asks, app},
 		"with hostNetwork":            {asking, "", "hostNetwork: true\n" + app},
 		"for Windows":                 {asking, "", "os: {name: windows}\n" + app},
+		"for nodes with Windows":      {asking, "", "nodeSelector: {kubernetes.io/os: windows}\n" + app},
 		"that mirror a static pod":    {asking, `annotations: {kubernetes.io/config.mirror: abc}`, "nodeName: node-1\nautomountServiceAccountToken: false\n" + app},
 		"that say neither yes nor no": {plain, `labels: {podmq.io/inject: "yes"}`, app},
 	} {

@@ -65,7 +65,8 @@ func install(t *testing.T, values string) *apiserver.Server {
 		return shared.server
 	}
 	shared.installed = ""
-	args := append([]string{"upgrade", "--install", "podmq", helm.Charts(t) + "/podmq", "--namespace", "podmq-system", "--create-namespace",
+	// Reset, because Helm takes no values for "those of before".
+	args := append([]string{"upgrade", "--install", "--reset-values", "podmq", helm.Charts(t) + "/podmq", "--namespace", "podmq-system", "--create-namespace",
 		"--kubeconfig", shared.server.Kubeconfig}, helm.Values(t, values)...)
 	if _, err := helm.Run(t, args...); err != nil {
 		t.Fatal(err)

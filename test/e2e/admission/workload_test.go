@@ -31,12 +31,14 @@ func TestAuthorsOfWorkloadsAreWarned(t *testing.T) {
 	s := install(t, defaults)
 	for kind, form := range workloads {
 		for name, row := range map[string]struct{ namespace, label, annotations, spec, want string }{
-			"a label that is neither":               {plain, `"yes"`, "", app, `podmq: label podmq.io/inject must be "true" or "false", not "yes": nothing is injected`},
-			"hostNetwork":                           {plain, `"true"`, "", app + ", hostNetwork: true", "podmq: pods with hostNetwork are not injected"},
-			"hostNetwork, where the namespace asks": {asking, "", "", app + ", hostNetwork: true", "podmq: pods with hostNetwork are not injected"},
-			"Windows":                               {plain, `"true"`, "", app + ", os: {name: windows}", "podmq: Windows pods are not injected"},
-			"annotations without label":             {plain, "", "podmq.io/topics: orders", app, `do nothing without the label podmq.io/inject: "true"`},
-			"a bad annotation":                      {plain, `"true"`, `podmq.io/topics: "?"`, app, `podmq: annotation podmq.io/topics cannot be read at "?"`},
+			"a label that is neither":                           {plain, `"yes"`, "", app, `podmq: label podmq.io/inject must be "true" or "false", not "yes": nothing is injected`},
+			"hostNetwork":                                       {plain, `"true"`, "", app + ", hostNetwork: true", "podmq: pods with hostNetwork are not injected"},
+			"hostNetwork, where the namespace asks":             {asking, "", "", app + ", hostNetwork: true", "podmq: pods with hostNetwork are not injected"},
+			"a label that is neither, where the namespace asks": {asking, `"yes"`, "", app, `not "yes": it counts for nothing, and pods are injected as their namespace asks`},
+			"Windows":                   {plain, `"true"`, "", app + ", os: {name: windows}", "podmq: Windows pods are not injected"},
+			"nodes with Windows":        {asking, "", "", app + ", nodeSelector: {kubernetes.io/os: windows}", "podmq: Windows pods are not injected"},
+			"annotations without label": {plain, "", "podmq.io/topics: orders", app, `do nothing without the label podmq.io/inject: "true"`},
+			"a bad annotation":          {plain, `"true"`, `podmq.io/topics: "?"`, app, `podmq: annotation podmq.io/topics cannot be read at "?"`},
 			"an unknown annotation, where the namespace asks": {asking, "", `podmq.io/x: "?"`, app, `podmq: there is no annotation podmq.io/x`},
 		} {
 			t.Run(kind+" with "+name, func(t *testing.T) {

@@ -42,6 +42,8 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 		`{sidecar: {topics: [{name: o}, {name: o}]}}`:                           `podmq: topics: o is there twice`,
 		`{sidecar: {topics: [{name: o, groups: [g, {name: g, type: queue}]}]}}`: `podmq: topics: group g of topic o is there twice`,
 		`{sidecar: {settings: {httpAddr: "0.0.0.0:80"}}}`:                       `at '/settings/httpAddr': '0.0.0.0:80' does not match pattern`,
+		`{sidecar: {settings: {socketMode: "0066"}}}`:                           `at '/settings/socketMode': '0066' does not match pattern`,
+		`{sidecar: {settings: {httpAddr: "127.0.0.1:65536"}}}`:                  `at '/settings/httpAddr': '127.0.0.1:65536' does not match pattern`,
 		`{sidecar: {settings: {socketMode: 0660}}}`:                             `at '/settings/socketMode': got number, want string`,
 		`{sidecar: {settings: {logLevel: loud}}}`:                               `at '/settings/logLevel': value must be one of 'debug', 'info', 'warn', 'error'`,
 		`{sidecar: {settings: {drainTimeout: 5s}}}`:                             `at '/settings': additional properties 'drainTimeout' not allowed`,
@@ -86,6 +88,7 @@ func TestPodsThatCannotHaveABrokerAreRefusedByTheLibrary(t *testing.T) {
 	for values, want := range map[string]string{
 		`{pod: {hostNetwork: true}}`:                               "podmq: a pod with hostNetwork cannot have the broker",
 		`{pod: {os: {name: windows}}}`:                             "podmq: a Windows pod cannot have the broker",
+		`{pod: {nodeSelector: {kubernetes.io/os: windows}}}`:       "podmq: a Windows pod cannot have the broker",
 		`{pod: {containers: [{name: podmq, image: a}]}}`:           "podmq: the pod spec has a container named podmq already",
 		`{pod: {initContainers: [{name: podmq, image: a}]}}`:       "podmq: the pod spec has a container named podmq already",
 		`{pod: {volumes: [{name: podmq, emptyDir: {}}]}}`:          "podmq: the pod spec has a volume named podmq already",
