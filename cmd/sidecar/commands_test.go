@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -108,6 +109,9 @@ func TestPublishAndPollKeepWhatWasGiven(t *testing.T) {
 		var m map[string]any
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatalf("%q: %v", line, err)
+		}
+		if at := fmt.Sprint(m["published_at"]); len(at) != len("2026-11-30T12:00:00.000Z") {
+			t.Errorf("published at %s, want milliseconds as in the API", at)
 		}
 		delete(m, "published_at")
 		got = append(got, m)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/podmq/podmq/pkg/transport/client"
@@ -98,14 +97,14 @@ type messageJSON struct {
 	ContentType   string            `json:"content_type"`
 	Sender        string            `json:"sender"`
 	ID            string            `json:"id"`
-	PublishedAt   time.Time         `json:"published_at"`
+	PublishedAt   string            `json:"published_at"`
 	Attempt       int               `json:"attempt"`
 }
 
 func newMessageJSON(d *client.Delivery) *messageJSON {
 	m := &messageJSON{
 		Partition: d.Partition, Offset: d.Offset, Headers: map[string]string{},
-		ContentType: d.ContentType, Sender: d.Sender, ID: d.ID, PublishedAt: d.PublishedAt.UTC(), Attempt: d.Attempt,
+		ContentType: d.ContentType, Sender: d.Sender, ID: d.ID, PublishedAt: d.PublishedAt.UTC().Format("2006-01-02T15:04:05.000Z"), Attempt: d.Attempt,
 	}
 	for _, h := range d.Headers {
 		m.Headers[h.Name] = h.Value
