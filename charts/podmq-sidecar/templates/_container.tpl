@@ -110,6 +110,12 @@ failureThreshold: {{ int .failureThreshold }}
     {{- $env = append $env (dict "name" $name "value" $value) -}}
   {{- end -}}
 {{- end -}}
+{{- /* Given twice, the last would win; and the policy writes the pod's own topics into the first. */ -}}
+{{- $owned := dict "PODMQ_TOPICS" "topics" "PODMQ_GROUPS" "topics, whose groups have settings" "PODMQ_METRICS_ADDR" "metricsPort"
+  "GOMAXPROCS" "gomaxprocs" "PODMQ_SOCKET" "nothing, because every container looks for the socket there" -}}
+{{- range $extra := .extraEnv -}}
+  {{- with get $owned $extra.name }}{{ fail (printf "podmq: extraEnv cannot set %s: what sets it is %s" $extra.name .) }}{{ end -}}
+{{- end -}}
 {{- concat $env .extraEnv | toYaml -}}
 {{- end -}}
 

@@ -53,6 +53,7 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 		`{sidecar: {metricsPort: 70000}}`:                                       `at '/metricsPort': maximum: got 70,000, want 65,535`,
 		`{sidecar: {livenessProbe: {type: tcp}}}`:                               `at '/livenessProbe/type': value must be one of 'httpGet', 'exec', 'none'`,
 		`{sidecar: {postStart: {wait: ""}}}`:                                    `at '/postStart/wait': '' does not match pattern`,
+		`{sidecar: {extraEnv: [{name: PODMQ_TOPICS, valueFrom: {}}]}}`:          `podmq: extraEnv cannot set PODMQ_TOPICS: what sets it is topics`,
 		`{sidecar: {extraEnv: [{value: a}]}}`:                                   `at '/extraEnv/0': missing property 'name'`,
 	} {
 		t.Run(values, func(t *testing.T) {
