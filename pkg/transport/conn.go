@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -34,10 +35,19 @@ type conn struct {
 	nc      net.Conn
 	watched uint64 // its id for hang-ups, 0 if it is not watched
 
-	moment atomic.Int64  // shared: phase and its begin, see clock
-	ended  atomic.Bool   // shared: done is closed
-	isCut  atomic.Bool   // shared: the server wants it gone now
-	done   chan struct{} // shared
+	moment    atomic.Int64  // shared: phase and its begin, see clock
+	ended     atomic.Bool   // shared: done is closed
+	inputEnds atomic.Bool   // shared: the client sends no more, see ready.go
+	isCut     atomic.Bool   // shared: the server wants it gone now
+	done      chan struct{} // shared
+
+	// Of serving from within RawConn.Read, see ready.go.
+	raw      syscall.RawConn               // nil: it is served by blocking reads
+	onReady  func(fd uintptr) (leave bool) // ready, made once
+	fd       int                           // noFD outside
+	drained  bool                          // all that was reported to us is read
+	cutShort bool                          // a read had nothing to bring
+	leaving  leaving
 
 	in      *bufio.Reader // nil while a call waits and nothing stands in it
 	refill  []byte        // what stood in a reader that was too small, to be read again
@@ -45,12 +55,14 @@ type conn struct {
 
 	out      *buffer // answers not yet written; nil when there are none
 	writeErr error   // the first error of the network
+	lingers  bool    // it ends with linger
 
 	call call
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, nc: nc, done: make(chan struct{})}
+	c := &conn{server: s, nc: nc, done: make(chan struct{}), fd: noFD}
+	c.onReady = c.ready
 	c.in = s.readers.get(c)
 	c.call.conn = c
 	c.call.server = s
@@ -113,7 +125,15 @@ func (c *conn) enter(p phase) { c.moment.Store(c.server.clock.moment(p)) }
 // serve answers requests until the client or the server ends it.
 func (c *conn) serve() {
 	defer c.close()
-	for c.nextHead() && c.exchange() {
+	if c.raw == nil {
+		for c.nextHead() && c.exchange() {
+		}
+	} else {
+		for c.serveWaiting() {
+		}
+	}
+	if c.lingers {
+		c.linger()
 	}
 }
 
@@ -157,9 +177,7 @@ func (c *conn) exchange() bool {
 	if !keep {
 		unread := k.unread()
 		k.reset() // nothing is held while the client goes on sending
-		if unread {
-			c.linger()
-		}
+		c.lingers = unread
 		return false
 	}
 	return k.discardBody()

@@ -185,16 +185,16 @@ func TestCostOfAMessage(t *testing.T) {
 		answers     int // to publish
 		max, accept string
 		// Of publish and of one poll that acknowledges the one before. A request
-		// is read once, and read once more in vain before its connection sleeps;
-		// its answer is written once. A batch's body does not fit into the buffer
-		// for heads, and is read on its own.
+		// is read once and its answer is written once. A batch's body does not fit
+		// into the buffer for heads: it is read on its own, and something is read
+		// in vain after it.
 		allocs, calls float64
 	}{
-		{"one", one, 1, "1", acceptsFrames, 1, 3 + 3},
-		{"one in JSON", one, 1, "1", "", 1, 3 + 3},
-		{"ten in one write", strings.Repeat(one, 10), 10, "10", acceptsFrames, 10, 3 + 3},
-		{"a batch of frames", request(batch, costFrames(), "Content-Type: "+framesType), 1, "100", acceptsFrames, costBatch + 2, 4 + 3},
-		{"a batch in JSON", request(batch, costJSON(), "Content-Type: "+jsonType), 1, "100", "", costBatch + 3, 4 + 3},
+		{"one", one, 1, "1", acceptsFrames, 1, 2 + 2},
+		{"one in JSON", one, 1, "1", "", 1, 2 + 2},
+		{"ten in one write", strings.Repeat(one, 10), 10, "10", acceptsFrames, 10, 2 + 2},
+		{"a batch of frames", request(batch, costFrames(), "Content-Type: "+framesType), 1, "100", acceptsFrames, costBatch + 2, 4 + 2},
+		{"a batch in JSON", request(batch, costJSON(), "Content-Type: "+jsonType), 1, "100", "", costBatch + 3, 4 + 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := start(t, quiet)
@@ -205,8 +205,9 @@ func TestCostOfAMessage(t *testing.T) {
 				k.take()
 			})
 			t.Logf("%.2f allocations, %.2f reads and writes", allocs, calls)
-			// The runtime itself allocates and wakes its poller now and then.
-			const slack = 0.3
+			// The runtime itself allocates and wakes its poller now and then, most
+			// of all when it collects garbage often.
+			const slack = 0.5
 			if allocs > c.allocs+slack {
 				t.Errorf("%.2f allocations, want %v", allocs, c.allocs)
 			}

@@ -7,7 +7,7 @@
 //
 // The way of a request, and the file to look for it:
 //
-//	accept (server.go) ─► connection (conn.go, input.go) ─► route (routes.go)
+//	accept (server.go) ─► connection (conn.go, ready.go, input.go) ─► route (routes.go)
 //	  ─► query (query.go) ─► handler (topics.go, publish.go, poll.go, …) ─► engine
 //	  ─► answer (response.go, problem.go, json.go, frames.go, raw.go) ─► flush (conn.go)
 //
@@ -28,6 +28,8 @@
 //     goroutine waits for hang-ups of all connections (hangup.go).
 //   - A large body is admitted before it is read, and a large answer before it is
 //     made (budget.go).
+//   - A request that comes whole costs two system calls: one read, and one write,
+//     which it shares with those that came with it (ready.go).
 //   - An idle connection costs a goroutine, a parked poll not much more, and a
 //     request no deadline: time limits are kept by one goroutine for all
 //     connections (clock.go).

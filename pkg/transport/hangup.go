@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"net"
 	"os"
 	"sync"
@@ -16,7 +17,8 @@ import (
 // What counts is what the kernel reports for the descriptor. On a Unix socket
 // HUP and ERR: RDHUP alone is a client that sends no more but still reads, such
 // as nc -N. On TCP the kernel tells no difference between the two until a write
-// fails, so there RDHUP counts as well.
+// fails, so there RDHUP counts as well. It also tells a connection that waits for
+// a request that none will come (ready.go).
 //
 // Each connection is registered once, edge-triggered, and nothing happens until
 // its client hangs up, so requests cost no system call for it. The epoll
@@ -65,7 +67,7 @@ func (h *hangups) watch() {
 		h.mu.Lock()
 		for _, e := range events[:n] {
 			if c := h.conns[uint64(uint32(e.Fd))|uint64(uint32(e.Pad))<<32]; c != nil {
-				c.hangUp()
+				c.report(e.Events)
 			}
 		}
 		h.mu.Unlock()
@@ -85,11 +87,26 @@ func (h *hangups) add(c *conn) {
 	h.mu.Unlock()
 
 	// HUP and ERR are always reported.
-	e := unix.EpollEvent{Events: unix.EPOLLET, Fd: int32(uint32(c.watched)), Pad: int32(uint32(c.watched >> 32))}
-	if _, tcp := c.nc.(*net.TCPConn); tcp {
-		e.Events |= unix.EPOLLRDHUP
+	e := unix.EpollEvent{Events: unix.EPOLLET | unix.EPOLLRDHUP, Fd: int32(uint32(c.watched)), Pad: int32(uint32(c.watched >> 32))}
+	if h.control(raw, unix.EPOLL_CTL_ADD, &e) == nil {
+		c.raw = raw
 	}
-	h.control(raw, unix.EPOLL_CTL_ADD, &e)
+}
+
+// A socketConn is what *net.UnixConn and *net.TCPConn are.
+type socketConn interface {
+	net.Conn
+	syscall.Conn
+	CloseRead() error
+	CloseWrite() error
+}
+
+// report tells the connection what the kernel said of it. Shared.
+func (c *conn) report(events uint32) {
+	if _, tcp := c.nc.(*net.TCPConn); tcp || events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.hangUp()
+	}
+	c.endOfInput()
 }
 
 // remove must come before the descriptor is closed: after that its number may be
@@ -98,20 +115,20 @@ func (h *hangups) remove(c *conn) {
 	if c.watched == 0 {
 		return
 	}
-	h.control(rawConn(c.nc), unix.EPOLL_CTL_DEL, nil)
+	_ = h.control(rawConn(c.nc), unix.EPOLL_CTL_DEL, nil)
 	h.mu.Lock()
 	delete(h.conns, c.watched)
 	h.mu.Unlock()
 }
 
-func (h *hangups) control(conn syscall.RawConn, op int, e *unix.EpollEvent) {
-	_ = h.raw.Control(func(epoll uintptr) {
-		_ = conn.Control(func(fd uintptr) {
-			// It fails when the kernel has no memory for it: then a hang-up of
-			// this connection is seen when the answer is written.
-			_ = unix.EpollCtl(int(epoll), op, int(fd), e)
-		})
+// control fails when the kernel has no memory for it: then a hang-up of this
+// connection is seen when the answer is written.
+func (h *hangups) control(conn syscall.RawConn, op int, e *unix.EpollEvent) (err error) {
+	outer := h.raw.Control(func(epoll uintptr) {
+		inner := conn.Control(func(fd uintptr) { err = unix.EpollCtl(int(epoll), op, int(fd), e) })
+		err = errors.Join(err, inner)
 	})
+	return errors.Join(err, outer)
 }
 
 func (h *hangups) close() {
@@ -119,8 +136,9 @@ func (h *hangups) close() {
 	h.done.Wait()
 }
 
+// rawConn is nil for what is no socket.
 func rawConn(nc net.Conn) syscall.RawConn {
-	sc, ok := nc.(syscall.Conn)
+	sc, ok := nc.(socketConn)
 	if !ok {
 		return nil
 	}

@@ -35,8 +35,12 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.readErr = net.ErrClosed
 		return 0, net.ErrClosed
 	}
-	n, err := c.nc.Read(p)
-	if err != nil {
+	read := c.nc.Read
+	if c.fd != noFD {
+		read = c.readNow
+	}
+	n, err := read(p)
+	if err != nil && !errors.Is(err, errDrained) {
 		c.readErr = err
 	}
 	if n > 0 && phase(c.moment.Load()&(1<<phaseBits-1)) == idle {
@@ -48,14 +52,11 @@ func (c *conn) Read(p []byte) (int, error) {
 // nextHead reads the head of the next request. When there is none, or none that
 // can be understood, the connection has ended.
 func (c *conn) nextHead() bool {
+	c.cutShort = false
 	if c.in.Buffered() > 0 {
 		c.enter(receivingHead)
-	} else {
-		c.shrink()
-		c.enter(idle)
-		if c.server.stops() {
-			return false
-		}
+	} else if !c.rests() {
+		return false
 	}
 	err := c.call.header.Read(c.in)
 	if err != nil && isTooSmall(err) && c.in.Size() < largeRead {
@@ -65,10 +66,18 @@ func (c *conn) nextHead() bool {
 	if err == nil {
 		return true
 	}
-	if c.readErr == nil {
+	if c.readErr == nil && !c.cutShort {
 		c.refuseHead(err)
 	}
 	return false
+}
+
+// rests prepares the connection for waiting for its next request, and reports
+// whether it may.
+func (c *conn) rests() bool {
+	c.shrink()
+	c.enter(idle)
+	return !c.server.stops()
 }
 
 func isTooSmall(err error) bool {
@@ -111,7 +120,7 @@ func (c *conn) refuseHead(err error) {
 	r := c.call.problem(e)
 	c.server.metrics.observe(nil, r.status, 0)
 	c.respond(&r, false)
-	c.linger()
+	c.lingers = true
 }
 
 // reasonOf is the innermost error: what fasthttp says of a parse error around it

@@ -247,7 +247,10 @@ type wire struct {
 
 func (r *rig) wire() *wire {
 	r.Helper()
-	c := r.dial()
+	return r.wireOf(r.dial())
+}
+
+func (r *rig) wireOf(c net.Conn) *wire {
 	r.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(patience))
 	return &wire{r.T, c, bufio.NewReader(c)}
