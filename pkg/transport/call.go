@@ -28,6 +28,8 @@ type call struct {
 	// Names of the path. They are kept from one request to the next: a client
 	// mostly names the same again.
 	topic, group, member string
+	last                 *route // found for lastPath, as the names were; nil when there is none
+	lastPath             []byte
 
 	body       []byte
 	bodyBuffer *buffer
@@ -64,11 +66,18 @@ func (k *call) answer() (r response, err error) {
 	return k.route.handle(k)
 }
 
-// match finds the route of the request and reads its query.
+// match finds the route of the request and reads its query. A client mostly asks
+// for the same as before: then the names of the path are still there.
 func (k *call) match() error {
 	path, query, _ := bytes.Cut(k.header.RequestURI(), []byte{'?'})
-	if err := k.server.router.find(k, path); err != nil {
-		return err
+	if last := k.last; last != nil && last.method == string(k.header.Method()) && bytes.Equal(path, k.lastPath) {
+		k.route = last
+	} else {
+		k.last = nil
+		if err := k.server.router.find(k, path); err != nil {
+			return err
+		}
+		k.last, k.lastPath = k.route, append(k.lastPath[:0], path...)
 	}
 	return k.query.parse(query, k.route)
 }

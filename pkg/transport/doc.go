@@ -7,8 +7,9 @@
 //
 // The way of a request, and the file to look for it:
 //
-//	accept (server.go) ─► connection (conn.go, ready.go, input.go) ─► route (routes.go)
-//	  ─► query (query.go) ─► handler (topics.go, publish.go, poll.go, …) ─► engine
+//	accept (server.go) ─► connection (conn.go, ready.go, input.go, head.go)
+//	  ─► route (routes.go) ─► query (query.go)
+//	  ─► handler (topics.go, publish.go, poll.go, …) ─► engine
 //	  ─► answer (response.go, problem.go, json.go, frames.go, raw.go) ─► flush (conn.go)
 //
 // A batch on its way in is read by messagejson.go (with jsonread.go) or frames.go.

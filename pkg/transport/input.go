@@ -58,6 +58,9 @@ func (c *conn) nextHead() bool {
 	} else if !c.rests() {
 		return false
 	}
+	if c.call.readSameHead() {
+		return true
+	}
 	err := c.call.header.Read(c.in)
 	if err != nil && isTooSmall(err) && c.in.Size() < largeRead {
 		c.grow()
