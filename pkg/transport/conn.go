@@ -20,8 +20,8 @@ const (
 	// flushFrom is when collected answers are written even though more requests
 	// stand in the read buffer.
 	flushFrom = 64 << 10
-	// vectorFrom is the size from which an answer's body is written from where
-	// it lies, and no longer copied behind its head.
+	// vectorFrom is the size from which an answer's body, or a message in it, is
+	// written from where it lies, and no longer copied behind what comes before.
 	vectorFrom = 16 << 10
 )
 
@@ -195,15 +195,14 @@ func (c *conn) respond(r *response, keep bool) {
 		c.out = c.server.buffers.get()
 	}
 	c.out.b = c.server.appendHead(c.out.b, r, &c.call, keep)
-	body := r.body
-	if c.call.header.IsHead() {
-		body = nil
-	}
-	if len(body) >= vectorFrom {
-		_ = c.write(body)
+	switch {
+	case c.call.header.IsHead():
+	case len(r.body) >= vectorFrom || len(r.blocks) > 0:
+		_ = c.write(r)
 		return
+	default:
+		c.out.b = append(c.out.b, r.body...)
 	}
-	c.out.b = append(c.out.b, body...)
 	if len(c.out.b) >= flushFrom {
 		_ = c.flush()
 	}
@@ -217,16 +216,18 @@ func (c *conn) flush() error {
 	return c.write(nil)
 }
 
-// write writes what was collected, and then body. After an error nothing more is
-// written: what was answered in part must not be continued.
-func (c *conn) write(body []byte) error {
+// write writes what was collected, and then the body of r, if that is not nil.
+// After an error nothing more is written: what was answered in part must not be
+// continued.
+func (c *conn) write(r *response) error {
 	if c.writeErr == nil {
 		before := c.moment.Load()
 		c.enter(sending)
-		if len(body) == 0 {
+		if r == nil {
 			_, c.writeErr = c.nc.Write(c.out.b)
 		} else {
-			_, c.writeErr = (&net.Buffers{c.out.b, body}).WriteTo(c.nc)
+			all := r.vectors(c.out.b)
+			_, c.writeErr = all.WriteTo(c.nc)
 		}
 		c.moment.Store(before)
 	}

@@ -11,7 +11,8 @@ import (
 // u16.
 const deliveryFixed = 4 + 8 + 4 + 8 + 2
 
-// frames appends the batch's messages as frames.
+// frames appends the batch's messages as frames, but for those that are large:
+// e.blocks says where they belong.
 func (e *batchEncoder) frames(b []byte) ([]byte, error) {
 	for i := range e.batch.Deliveries {
 		d := &e.batch.Deliveries[i]
@@ -28,7 +29,11 @@ func (e *batchEncoder) frames(b []byte) ([]byte, error) {
 			}
 			binary.BigEndian.PutUint16(b[from-2:], uint16(len(b)-from))
 		}
-		b = append(b, d.Block()...)
+		if m := d.Block(); len(m) < vectorFrom {
+			b = append(b, m...)
+		} else {
+			e.blocks = append(e.blocks, block{len(b), m})
+		}
 	}
 	return b, nil
 }

@@ -77,6 +77,7 @@ type batchEncoder struct {
 	text     [20]byte // its text up to the fraction: neighbours share it
 	one      core.Receipt
 	oneRange [1]core.Range
+	blocks   []block // of frames
 }
 
 // append appends the members of the answer that every poll has.

@@ -37,6 +37,11 @@ func (p *polling) reset() {
 		p.batch = core.Batch{}
 	}
 	p.batch.Reset()
+	clear(p.encoder.blocks)
+	p.encoder.blocks = p.encoder.blocks[:0]
+	if cap(p.encoder.blocks) > keepDeliveries {
+		p.encoder.blocks = nil
+	}
 	p.req.Acks = trimReceipts(p.req.Acks)
 	p.req.PollID = ""
 }
@@ -69,7 +74,7 @@ func (k *call) poll() (r response, err error) {
 	}
 	k.batched = len(p.batch.Deliveries) > 0
 	e := &p.encoder
-	*e = batchEncoder{batch: &p.batch, asBase64: format.asBase64}
+	*e = batchEncoder{batch: &p.batch, asBase64: format.asBase64, blocks: e.blocks}
 	if n := e.bound(format); n > freeOfBudget {
 		if err := k.admit(k.server.answers, n, p.req.Wait); err != nil {
 			return r, err
@@ -183,7 +188,7 @@ func (k *call) frameBatch(e *batchEncoder) (r response, err error) {
 	if r.body, err = e.frames(k.newText()); err != nil {
 		return r, err
 	}
-	k.text.b = r.body
+	k.text.b, r.blocks = r.body, e.blocks
 	r.status, r.contentType = statusOK, framesType
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -102,6 +103,59 @@ func TestAQueueGroupHasAReceiptForEachMessage(t *testing.T) {
 	r.want(200, "POST /v1/topics/t/groups/g/ack?receipt="+a.Header.Get("Podmq-Receipt"), nil)
 	if g := r.group(); g.Acked != 4 {
 		t.Errorf("%d are acked, want 4", g.Acked)
+	}
+}
+
+// Small messages are copied into the answer, large ones are written from where
+// they lie; nobody can tell.
+func TestFramesOfEverySizeComeInOrder(t *testing.T) {
+	t.Parallel()
+	r := startWith(t, Config{TopicAdmin: true, MaxMessageBytes: 1 << 20})
+	r.want(201, "PUT /v1/topics/t", nil)
+	r.want(201, "PUT /v1/topics/t/groups/g?type=queue", nil)
+	head := len(publishOf(t, "").Messages[0].Block())
+	sizes := []int{0, vectorFrom - head - 1, vectorFrom - head, vectorFrom - head + 1, 1, 2, 1<<20 - 100, 1<<20 - 100, 3, 100_000}
+	for from := range sizes {
+		var want []string
+		for i := range sizes {
+			size := sizes[(from+i)%len(sizes)]
+			want = append(want, strings.Repeat(string(rune('a'+i)), size))
+			_, err := r.engine.Publish(context.Background(), "t", publishOf(t, want[i]), nil)
+			r.must(err)
+		}
+		a := r.want(200, pollG+"?max=100&max-bytes=16MiB", nil, "Accept: application/vnd.podmq.frames")
+		body := a.body
+		for i := range want {
+			n := int(binary.BigEndian.Uint16(body[deliveryFixed-2:]))
+			m, rest, err := core.ParseMessage(body[deliveryFixed+n:], 1<<20)
+			r.must(err)
+			if string(m.Payload()) != want[i] {
+				t.Fatalf("message %d of %d bytes came as %d bytes", i, len(want[i]), len(m.Payload()))
+			}
+			body = rest
+		}
+		if len(body) > 0 {
+			t.Errorf("%d bytes are left over", len(body))
+		}
+		r.want(200, "POST /v1/topics/t/groups/g/ack?receipt="+a.Header.Get("Podmq-Receipt"), nil)
+	}
+}
+
+func TestAnIdleConsumerHoldsNoMessages(t *testing.T) {
+	t.Parallel()
+	large := publishOf(t, strings.Repeat("x", vectorFrom)).Messages[0]
+	p := polling{used: true}
+	p.batch.Deliveries = []core.Delivery{{Message: large.Published(1)}, {Message: large.Published(1)}}
+	p.encoder.batch = &p.batch
+	_, err := p.encoder.frames(nil)
+	if err != nil || len(p.encoder.blocks) != 2 {
+		t.Fatalf("%d blocks, %v", len(p.encoder.blocks), err)
+	}
+	p.reset()
+	for _, b := range p.encoder.blocks[:cap(p.encoder.blocks)] {
+		if b.bytes != nil {
+			t.Errorf("a block of %d bytes is kept", len(b.bytes))
+		}
 	}
 }
 

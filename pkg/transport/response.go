@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"net"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -28,6 +29,34 @@ type response struct {
 	contentType string // "" for none
 	lines       []byte // further lines of the head, each with its CRLF
 	body        []byte // valid until the call is reset
+	blocks      []block
+}
+
+// A block stands in a body before the byte at, but was not copied there: it is
+// written from where it lies.
+type block struct {
+	at    int
+	bytes []byte
+}
+
+// size is that of the body with its blocks.
+func (r *response) size() int {
+	n := len(r.body)
+	for i := range r.blocks {
+		n += len(r.blocks[i].bytes)
+	}
+	return n
+}
+
+// vectors are the answer in the order in which it is written.
+func (r *response) vectors(head []byte) net.Buffers {
+	all := append(make(net.Buffers, 0, 2+2*len(r.blocks)), head)
+	from := 0
+	for _, b := range r.blocks {
+		all = append(all, r.body[from:b.at], b.bytes)
+		from = b.at
+	}
+	return append(all, r.body[from:])
 }
 
 // appendHead appends an answer's head. keep says whether the connection stays.
@@ -46,7 +75,7 @@ func (s *Server) appendHead(b []byte, r *response, k *call, keep bool) []byte {
 	}
 	if r.status != statusNoContent {
 		b = append(b, "Content-Length: "...)
-		b = strconv.AppendInt(b, int64(len(r.body)), 10)
+		b = strconv.AppendInt(b, int64(r.size()), 10)
 		b = append(b, "\r\n"...)
 	}
 	b = append(b, r.lines...)
