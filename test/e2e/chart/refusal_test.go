@@ -48,6 +48,8 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 		`{sidecar: {settings: {logLevel: loud}}}`:                               `at '/settings/logLevel': value must be one of 'debug', 'info', 'warn', 'error'`,
 		`{sidecar: {settings: {drainTimeout: 5s}}}`:                             `at '/settings': additional properties 'drainTimeout' not allowed`,
 		`{sidecar: {resources: {limits: {memory: null}}}}`:                      `at '/resources/limits': missing property 'memory'`,
+		`{sidecar: {resources: {limits: {memory: 31Mi}}}}`:                      `at '/resources/limits/memory': '31Mi' does not match pattern`,
+		`{sidecar: {resources: {limits: {memory: 1000000}}}}`:                   `at '/resources/limits/memory': minimum: got 1×10⁰⁶`,
 		`{sidecar: {resources: {requests: {memory: lots}}}}`:                    `at '/resources/requests/memory': 'lots' does not match pattern`,
 		`{sidecar: {gomaxprocs: 0}}`:                                            `at '/gomaxprocs': minimum: got 0, want 1`,
 		`{sidecar: {metricsPort: 70000}}`:                                       `at '/metricsPort': maximum: got 70,000, want 65,535`,
