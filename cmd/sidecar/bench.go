@@ -67,7 +67,7 @@ The broker does its other work meanwhile, and shares its memory with the bench.`
 	f.DurationVar(&o.duration, "duration", 5*time.Second, "how long to publish")
 	f.Float64Var(&o.rate, "rate", 0, "messages a second, of all producers together (default: as fast as the broker answers)")
 	f.StringVar(&o.format, "format", string(loadgen.Frames), "frames or json: how batches travel")
-	f.IntVar(&o.inFlight, "in-flight", 0, "messages published and not yet delivered, at most (default: what 16MiB hold)")
+	f.IntVar(&o.inFlight, "in-flight", 0, "messages published and not yet delivered, at most (default: what 8MiB hold)")
 	f.IntVar(&o.threads, "threads", 1, "threads of the load")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON, and no progress")
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -117,7 +117,7 @@ func (o *benching) check() error {
 		return fmt.Errorf("cannot use --in-flight=%d: it is %d, a batch, at least", o.inFlight, o.batch)
 	}
 	if o.inFlight == 0 {
-		const room = 16 << 20
+		const room = 8 << 20 // half of what a broker has in a pod with the least memory
 		o.inFlight = max(room/(o.size+core.MessageOverhead), 2*o.producers*o.batch)
 	}
 	return nil
