@@ -54,8 +54,8 @@ func (s TopicSpec) Settings(def TopicSettings) (TopicSettings, error) {
 		return t, Invalid("partitions", "cannot make %d partitions: a topic has 1 to %d", t.Partitions, MaxPartitions)
 	case t.Capacity < 1 || t.Capacity > MaxCapacity:
 		return t, Invalid("capacity", "cannot hold %d messages a partition: capacity is 1 to %d", t.Capacity, MaxCapacity)
-	case t.MaxBytes < 0 || t.MaxBytes > 0 && t.MaxBytes < MessageOverhead:
-		return t, Invalid("max-bytes", "cannot reserve %d bytes: max-bytes is 0 (no reservation) or at least %d, which is what an empty message costs", t.MaxBytes, MessageOverhead)
+	case t.MaxBytes < 0:
+		return t, Invalid("max-bytes", "cannot reserve %d bytes: max-bytes is 0 (no reservation) or more", t.MaxBytes)
 	}
 	return t, checkDuration("ack-timeout", t.AckTimeout)
 }

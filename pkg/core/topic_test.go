@@ -136,9 +136,9 @@ func TestTopicSettingsFillWhatIsNotGiven(t *testing.T) {
 	}
 	all := core.TopicSpec{
 		Partitions: core.Some(core.MaxPartitions), Capacity: core.Some(core.MaxCapacity),
-		MaxBytes: core.Some(int64(core.MessageOverhead)), AckTimeout: core.Some(core.MaxDuration),
+		MaxBytes: core.Some(int64(1)), AckTimeout: core.Some(core.MaxDuration),
 	}
-	want := core.TopicSettings{Partitions: core.MaxPartitions, Capacity: core.MaxCapacity, MaxBytes: core.MessageOverhead, AckTimeout: core.MaxDuration}
+	want := core.TopicSettings{Partitions: core.MaxPartitions, Capacity: core.MaxCapacity, MaxBytes: 1, AckTimeout: core.MaxDuration}
 	if got, err = all.Settings(topicDefaults); err != nil || got != want {
 		t.Errorf("all given: %+v, %v, want %+v", got, err, want)
 	}
@@ -155,7 +155,6 @@ func TestTopicSettingsOutOfBoundsAreRefusedByName(t *testing.T) {
 		{"capacity", core.TopicSpec{Capacity: core.Some(0)}},
 		{"capacity", core.TopicSpec{Capacity: core.Some(core.MaxCapacity + 1)}},
 		{"max-bytes", core.TopicSpec{MaxBytes: core.Some(int64(-1))}},
-		{"max-bytes", core.TopicSpec{MaxBytes: core.Some(int64(core.MessageOverhead - 1))}},
 		{"ack-timeout", core.TopicSpec{AckTimeout: core.Some(time.Duration(0))}},
 		{"ack-timeout", core.TopicSpec{AckTimeout: core.Some(-time.Second)}},
 		{"ack-timeout", core.TopicSpec{AckTimeout: core.Some(core.MaxDuration + 1)}},
