@@ -4,7 +4,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 STAMP    = -X main.version=$(VERSION) -X main.revision=$(shell git rev-parse --short HEAD 2>/dev/null)
 
-# What the program may weigh, in bytes, and how long each fuzz target runs.
+# What the program may weigh, in bytes, and how long, or how often, each fuzz target runs.
 MAX_BINARY := 16000000
 DURATION   ?= 10s
 # Which benchmarks: make bench BENCH=Publish
@@ -41,7 +41,7 @@ lint: $(LINT) ## check style and the arrows between packages
 fmt: $(LINT) ## format the code
 	$(LINT) fmt ./...
 
-fuzz: ## run every fuzz target for DURATION (10s)
+fuzz: ## run every fuzz target for DURATION (10s; 10000x counts inputs)
 	@hack/fuzz.sh $(DURATION)
 
 bench: ## run the benchmarks beside the code; BENCH=regexp chooses

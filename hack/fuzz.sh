@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for a while, one after the other.
 #
-# usage: hack/fuzz.sh DURATION     such as 10s
+# usage: hack/fuzz.sh DURATION     such as 10s, or 10000x for a number of inputs
 set -euo pipefail
 
 duration=${1:?usage: hack/fuzz.sh DURATION}
