@@ -86,8 +86,9 @@ func TestG13APublisherThatWaitsOnForMemoryIsAlwaysSeen(t *testing.T) {
 		orders.block(w, full)
 	}
 	stop()
-	if least := <-seen; least != 1 {
-		t.Errorf("%d publishers were seen waiting, want 1 all the time", least)
+	// It is counted twice for a moment, while its reason changes, but never not at all.
+	if least := <-seen; least < 1 {
+		t.Errorf("%d publishers were seen waiting, want 1 at least all the time", least)
 	}
 	orders.block(w, refusal{})
 	if n := b.budget.waiting.Load(); n != 0 {
