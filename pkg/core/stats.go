@@ -46,14 +46,13 @@ type GroupStats struct {
 	Members    []MemberStats // in the order of joining
 	Cursors    []CursorStats // index is the partition
 
-	Delivered          uint64
-	Acked              uint64
-	Redelivered        Redelivered
-	InFlight           int64 // messages
-	OldestUnacked      time.Duration
-	PollsWaiting       int
-	DeliveryLatency    Histogram // publish to first hand-out
-	SkippedByRetention uint64
+	Delivered       uint64
+	Acked           uint64
+	Redelivered     Redelivered
+	InFlight        int64 // messages
+	OldestUnacked   time.Duration
+	PollsWaiting    int
+	DeliveryLatency Histogram // publish to first hand-out
 }
 
 // Redelivered counts messages handed out again, by how their delivery before

@@ -72,7 +72,7 @@ func (d *driver) replayed() *Partition {
 // publish appends messages and returns the offset of the first.
 func (d *driver) publish(ms ...core.Message) int64 {
 	d.journal = append(d.journal, step{messages: ms, at: d.now})
-	if d.part.Groups() > 0 {
+	if len(d.part.cursors) > 0 {
 		for _, m := range ms {
 			d.held += m.Cost()
 		}

@@ -41,9 +41,6 @@ func (p *Partition) Backlog() int64 { return p.log.end - p.log.start }
 // Room is how many messages can be appended now.
 func (p *Partition) Room() int { return p.capacity - int(p.Backlog()) }
 
-// Groups is how many groups read the partition.
-func (p *Partition) Groups() int { return len(p.cursors) }
-
 // Append adds messages, published at that time by the wall clock and at by the
 // engine's, and returns the offset of the first; the others follow it.
 func (p *Partition) Append(ms []core.Message, unixNano int64, at Instant) int64 {
