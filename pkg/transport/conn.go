@@ -108,7 +108,7 @@ func (c *conn) expire() { _ = c.nc.SetDeadline(longAgo) }
 // rest ends the connection if no request has begun on it; another ends by itself
 // after its answer, because the server is stopping. Shared.
 func (c *conn) rest() {
-	if phase(c.moment.Load()&(1<<phaseBits-1)) == idle {
+	if c.phase() == idle {
 		_ = c.nc.SetReadDeadline(longAgo)
 	}
 }
@@ -121,6 +121,9 @@ func (c *conn) cut() {
 }
 
 func (c *conn) enter(p phase) { c.moment.Store(c.server.clock.moment(p)) }
+
+// phase is what it is doing. Shared.
+func (c *conn) phase() phase { return phase(c.moment.Load() & (1<<phaseBits - 1)) }
 
 // serve answers requests until the client or the server ends it.
 func (c *conn) serve() {

@@ -29,7 +29,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.readErr = err
 		return 0, err
 	}
-	if phase(c.moment.Load()&(1<<phaseBits-1)) == idle && c.server.stops() {
+	if c.phase() == idle && c.server.stops() {
 		// Shutdown looked while the answers above were being written, and left
 		// this connection alone.
 		c.readErr = net.ErrClosed
@@ -43,7 +43,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if err != nil && !errors.Is(err, errDrained) {
 		c.readErr = err
 	}
-	if n > 0 && phase(c.moment.Load()&(1<<phaseBits-1)) == idle {
+	if n > 0 && c.phase() == idle {
 		c.enter(receivingHead)
 	}
 	return n, err

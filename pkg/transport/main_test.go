@@ -315,6 +315,24 @@ func (r *rig) eventually(what string, ok func() bool) {
 	}
 }
 
+// busy waits until a request has begun on n connections, and all are accepted. Only
+// then is it certain what becomes of them when the server stops: a connection
+// whose bytes nobody has read yet is idle.
+func (r *rig) busy(n, connections int) {
+	r.Helper()
+	r.eventually(fmt.Sprintf("%d of %d connections are busy", n, connections), func() bool {
+		r.server.mu.Lock()
+		defer r.server.mu.Unlock()
+		found := 0
+		for c := range r.server.conns {
+			if c.phase() != idle {
+				found++
+			}
+		}
+		return found == n && len(r.server.conns) == connections
+	})
+}
+
 // group is what the engine says of the group g of topic t.
 func (r *rig) group() core.GroupStats {
 	r.Helper()

@@ -113,7 +113,7 @@ func TestG24ShutdownFinishesAnswersAndEndsTheRest(t *testing.T) {
 	half.send(strings.TrimSuffix(request("POST /v1/topics/u/messages", "half"), "lf"))
 	parked.send(request(pollG+"?wait=60s", ""))
 	r.parked(1)
-	r.eventually("the half request is being read", func() bool { return r.server.Stats().Connections == 5 })
+	r.busy(2, 5)
 
 	done := make(chan error, 1)
 	go func() { done <- r.server.Shutdown(context.Background()) }()
@@ -152,6 +152,7 @@ func TestG24ShutdownCutsWhatDoesNotEndInTime(t *testing.T) {
 	r.eventually("the answer is being written", func() bool { return r.group().InFlight == 4 })
 	parked.send(request(pollG+"?wait=60s&member=b", ""))
 	r.parked(1)
+	r.busy(3, 4)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("time is up"))
 	if err := r.server.Shutdown(ctx); err == nil || !strings.Contains(err.Error(), "time is up") {
