@@ -20,6 +20,19 @@ class Connection(http.client.HTTPConnection):
 
 
 broker = Connection("podmq")
+stopping = False
+
+
+def stop(*_):
+    """Ends a consumer: the call it waits in fails at once. An exception raised
+    here instead could be lost, in a destructor that Python happens to run."""
+    global stopping
+    stopping = True
+    if broker.sock:
+        try:
+            broker.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:  # it is not connected
+            pass
 
 
 def call(method, path, body=None, **query):
@@ -34,14 +47,17 @@ def call(method, path, body=None, **query):
             text = answer.read()
         except (OSError, http.client.HTTPException) as error:
             broker.close()
-            print(f"broker away ({error!r}), trying again", file=sys.stderr)
-            time.sleep(delay)
-            delay = min(delay * 2, 5)
-            continue
-        if answer.status in (429, 503):
-            time.sleep(float(answer.headers.get("Retry-After", 1)))
-            continue
-        return answer.status, json.loads(text or b"{}")
+            if not stopping:
+                print(f"broker away ({error!r}), trying again", file=sys.stderr)
+            pause, delay = delay, min(delay * 2, 5)
+        else:
+            if answer.status not in (429, 503):
+                return answer.status, json.loads(text or b"{}")
+            pause = float(answer.headers.get("Retry-After", 1))
+        if not stopping:
+            time.sleep(pause)
+        if stopping:
+            sys.exit(0)
 
 
 def must(status, answer):
@@ -62,9 +78,9 @@ def consume(topic, group):
     member = f"python-{os.getpid()}"
     path = f"/v1/topics/{topic}/groups/{group}"
     must(*call("PUT", path))  # fine when it exists
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, stop)
     try:
-        while True:
+        while not stopping:
             status, batch = call("POST", path + "/poll", member=member, wait="5s")
             if status == 404:  # a restarted broker knows only the groups in its settings
                 must(*call("PUT", path))
