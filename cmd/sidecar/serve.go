@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,9 +48,9 @@ func serve(p *process) error {
 		return err
 	}
 	logger := newLogger(p, &c)
-	setMemoryLimit(limit)
+	tuneRuntime(limit)
 	b := build()
-	logger.Info("starting", "version", b.Version, "revision", b.Revision, "go", b.GoVersion, "pid", os.Getpid(), "memory_limit", limit)
+	logger.Info("starting", "version", b.Version, "revision", b.Revision, "go", b.GoVersion, "pid", os.Getpid(), "memory_limit", limit, "gomaxprocs", runtime.GOMAXPROCS(0))
 	logger.Info("settings in force", "settings", &c)
 	warnUnknown(logger, &c)
 
@@ -95,15 +95,6 @@ func newLogger(p *process, c *config) *slog.Logger {
 		return slog.New(slog.NewTextHandler(p.stderr, o))
 	}
 	return slog.New(slog.NewJSONHandler(p.stderr, o))
-}
-
-// setMemoryLimit lets the garbage collector work harder before the kernel kills,
-// unless the person who set GOMEMLIMIT knows better. The tenth that is left is
-// for what Go's runtime does not count.
-func setMemoryLimit(limit int64) {
-	if limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(limit / 10 * 9)
-	}
 }
 
 func warnUnknown(logger *slog.Logger, c *config) {

@@ -40,19 +40,17 @@ func appendString(b []byte, s []byte) []byte {
 	return append(append(b, s[from:]...), '"')
 }
 
-// stringCost is at most how many bytes appendString makes of s.
-func stringCost(s []byte) (n int64) {
-	for _, c := range s {
-		switch {
-		case c >= ' ' && c != '"' && c != '\\' && c != 0xe2:
-			n++
-		case c == 0xe2:
-			n += 4
-		default:
-			n += 6
+// stringCost is at most how many bytes appendString makes of s without the quotes.
+func stringCost(s []byte) int64 {
+	n := len(s)
+	for i := plain(s, 0xe2); i < len(s); i += 1 + plain(s[i+1:], 0xe2) {
+		if s[i] == 0xe2 {
+			n += 3
+		} else {
+			n += 5
 		}
 	}
-	return n
+	return int64(n)
 }
 
 // appendBytes appends a member for bytes of any kind: name with a string where
