@@ -118,16 +118,18 @@ func NewMessage(c *Content, maxBytes int) (Message, error) {
 // to lower case, and measures it. CodeInvalidRequest when a name comes twice.
 func newMessage(block []byte) (Message, error) {
 	m := Message{block: block}
-	if err := m.lowerNames(); err != nil {
-		return Message{}, err
-	}
 	headers := 0
-	m.attrs(func(name, value []byte) bool {
-		if name[0] != ':' {
-			headers += len(name) + len(value)
+	if m.attrLen() > 0 {
+		if err := m.lowerNames(); err != nil {
+			return Message{}, err
 		}
-		return true
-	})
+		m.attrs(func(name, value []byte) bool {
+			if name[0] != ':' {
+				headers += len(name) + len(value)
+			}
+			return true
+		})
+	}
 	m.size = uint32(len(m.Payload()) + m.keyLen() + headers)
 	m.cost = max(m.size+MessageOverhead, uint32(len(block))+slotBytes)
 	return m, nil

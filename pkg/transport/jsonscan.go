@@ -21,11 +21,17 @@ func zeros(w uint64) uint64 { return (w - ones) &^ w & highs }
 func below(w uint64, n uint64) uint64 { return (w - n*ones) &^ w & highs }
 
 // plain returns how many bytes of s, from its start on, are neither a control
-// character, nor a quote, nor a backslash, nor also.
+// character, nor a quote, nor a backslash, nor also, which is one of these or
+// no ASCII.
 func plain(s []byte, also byte) int {
 	i := 0
 	for ; i+8 <= len(s); i += 8 {
 		w := binary.LittleEndian.Uint64(s[i:])
+		// Most text is ASCII, and for that less is enough: no byte has its high bit
+		// set, nor by what is taken away from it.
+		if (w|(w-' '*ones)|(w^'"'*ones-ones)|(w^'\\'*ones-ones))&highs == 0 {
+			continue
+		}
 		if m := below(w, ' ') | zeros(w^'"'*ones) | zeros(w^'\\'*ones) | zeros(w^uint64(also)*ones); m != 0 {
 			return i + bits.TrailingZeros64(m)/8
 		}
