@@ -42,9 +42,9 @@ func (l *lean) exchange(request []byte, status string) []byte {
 	}
 }
 
-// TestCallsAllocateAHandful counts the objects that a call over the socket
+// TestCostOfCallsIsAHandfulOfAllocations counts the objects that a call over the socket
 // allocates: a publish its message, a poll and an ack nothing.
-func TestCallsAllocateAHandful(t *testing.T) {
+func TestCostOfCallsIsAHandfulOfAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}

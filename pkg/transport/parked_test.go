@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestAParkedPollCostsLittle bounds the heap and the stack that a connection
+// TestCostOfAParkedPoll bounds the heap and the stack that a connection
 // takes while its poll is parked, its client in the same process included.
-func TestAParkedPollCostsLittle(t *testing.T) {
+func TestCostOfAParkedPoll(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector takes memory of its own")
 	}

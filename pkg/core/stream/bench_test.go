@@ -99,7 +99,7 @@ func forEachCycle[T interface {
 	}
 }
 
-func TestNothingIsAllocatedInASteadyState(t *testing.T) {
+func TestCostOfASteadyStateIsNoAllocation(t *testing.T) {
 	forEachCycle(t, func(t *testing.T, c *cycle) {
 		for range 200 { // beyond the first chunks, and into the steady state
 			c.once()
@@ -131,7 +131,7 @@ func TestNothingIsAllocatedInASteadyState(t *testing.T) {
 }
 
 // A message that is stuck must not make the others dear.
-func TestNothingIsAllocatedBehindAMessageThatIsStuck(t *testing.T) {
+func TestCostOfMessagesBehindOneThatIsStuckIsNoAllocation(t *testing.T) {
 	c := newCycle(t, core.Queue, 1)
 	c.append()
 	c.grant()
