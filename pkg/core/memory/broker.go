@@ -44,6 +44,7 @@ type shared struct {
 	clock        clock
 	epoch        uint64
 	budget       budget
+	upkeep       upkeep
 	topics       atomic.Pointer[map[string]*topic] // replaced under Broker.mu, never changed
 	deliveries   atomic.Uint64                     // numbers of deliveries, never used twice
 	incarnations atomic.Uint64                     // of topics and groups, likewise
@@ -73,6 +74,7 @@ func New(o Options) *Broker {
 	if b.budget.limit <= 0 {
 		b.budget.limit = 64 << 20
 	}
+	b.upkeep.limit = upkeepOf(b.budget.limit)
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -140,11 +142,20 @@ func (b *Broker) admit(name string, s core.TopicSettings, topics int) error {
 		return core.Invalid("partitions", "cannot create topic %s with %d partitions: there are %d in all, and the most is %d", name, s.Partitions, b.partitions, core.MaxPartitionsInAll)
 	case s.MaxBytes > b.budget.limit:
 		return core.Invalid("max-bytes", "cannot reserve %d bytes for topic %s: the memory budget is %d; raise PODMQ_MAX_BYTES or reserve less", s.MaxBytes, name, b.budget.limit)
+	case !b.upkeep.take(topicCost(s.Partitions)):
+		return b.noUpkeep("topic " + name)
 	case !b.budget.reserve(s.MaxBytes):
+		b.upkeep.give(topicCost(s.Partitions))
 		return core.Errorf(core.CodeMemoryFull, "cannot reserve %d bytes for topic %s: of the memory budget of %d, %d are reserved and %d are held by topics without a reservation",
 			s.MaxBytes, name, b.budget.limit, b.budget.reserved.Load(), b.budget.used.Load()).With("topic", name)
 	}
 	return nil
+}
+
+// noUpkeep refuses to create what would take too much memory for itself.
+func (s *shared) noUpkeep(what string) error {
+	return core.Errorf(core.CodeMemoryFull, "cannot create %s: the topics, partitions and groups that exist take %d bytes for themselves, of at most %d; "+
+		"delete what nobody uses, let groups expire, or raise PODMQ_MAX_BYTES", what, s.upkeep.used.Load(), s.upkeep.limit)
 }
 
 // DeleteTopic implements core.Engine.

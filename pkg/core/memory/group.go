@@ -83,6 +83,7 @@ func (g *group) remove() {
 		t.leases -= m.out
 	}
 	t.alarms.remove(&g.expiry)
+	t.upkeep.give(groupCost(len(t.partitions)))
 	delete(t.groups, g.name)
 	t.inOrder = slices.DeleteFunc(t.inOrder, func(other *group) bool { return other == g })
 	if len(t.groups) == 0 {

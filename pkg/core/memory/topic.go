@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -247,6 +248,7 @@ func (t *topic) close(err *core.Error) {
 	for _, p := range t.partitions {
 		t.release(p, p.Log().Bytes())
 	}
+	t.upkeep.give(topicCost(len(t.partitions)) + int64(len(t.groups))*groupCost(len(t.partitions)))
 	t.partitions, t.inOrder, t.groups, t.ready, t.roomy = nil, nil, map[string]*group{}, nil, nil
 	t.retryBytes = false
 }
@@ -287,6 +289,9 @@ func (b *Broker) CreateGroup(_ context.Context, topic, name string, spec core.Gr
 	}
 	if len(t.groups) >= core.MaxGroups {
 		return false, core.Invalid("group", "cannot create group %s of topic %s: it has %d groups, which is the most; delete one first", name, t.name, len(t.groups))
+	}
+	if !t.upkeep.take(groupCost(len(t.partitions))) {
+		return false, t.noUpkeep(fmt.Sprintf("group %s of topic %s", name, t.name))
 	}
 	g := newGroup(t, strings.Clone(name), settings, spec.Start.Or(core.Latest))
 	t.groups[g.name] = g
