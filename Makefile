@@ -13,7 +13,7 @@ BENCH      ?= .
 LINT := bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt fuzz bench bench-peers guard clean image chart chart-update admission e2e
+.PHONY: help build run test race lint fmt fuzz bench bench-peers bench-test guard clean image chart chart-update admission e2e
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,7 @@ race: ## run all tests under the race detector
 lint: $(LINT) ## check style and the arrows between packages
 	$(LINT) run ./...
 	cd test/e2e && ../../$(LINT) run --build-tags e2e ./...
+	cd hack/bench && ../../$(LINT) run ./...
 
 fmt: $(LINT) ## format the code
 	$(LINT) fmt ./...
@@ -70,8 +71,12 @@ e2e: ## test in a kind cluster; needs Docker, kubectl and helm
 bench-peers: build ## measure beside Redis Streams, beanstalkd and NATS JetStream; ARGS='-rounds=1 -only=one' and others
 	@hack/bench/run.sh $(ARGS)
 
+bench-test: ## test what bench-peers measures with; installs the peers when root on Debian
+	@hack/bench/peers.sh
+	cd hack/bench && $(GO) vet ./... && $(GO) test -count=1 ./...
+
 guard: ## hold allocations and system calls a message to what they are
-	$(GO) test -count=1 -run '^(TestCost|TestCalls|TestAParked)' -v ./pkg/transport
+	$(GO) test -count=1 -run '^TestCost' -v ./pkg/transport ./pkg/core/memory ./pkg/core/stream
 
 clean: ## remove what was built
 	rm -rf bin
