@@ -58,7 +58,12 @@ func stringCost(s []byte) int64 {
 func appendBytes(b []byte, name string, value []byte, asBase64 bool) []byte {
 	b = append(b, `,"`...)
 	b = append(b, name...)
-	if !asBase64 && utf8.Valid(value) {
+	switch {
+	case asBase64:
+	case plainASCII(value) == len(value):
+		b = append(b, `":"`...)
+		return append(append(b, value...), '"')
+	case utf8.Valid(value):
 		b = append(b, `":`...)
 		return appendString(b, value)
 	}

@@ -122,6 +122,11 @@ func (r *jsonReader) string() ([]byte, error) {
 		return nil, r.expected("a string")
 	}
 	from := r.at
+	r.at += plainASCII(r.text[r.at:])
+	if r.at < len(r.text) && r.text[r.at] == '"' {
+		r.at++
+		return r.text[from : r.at-1 : r.at-1], nil
+	}
 	switch c := r.plain(); c {
 	case '"':
 		s := r.text[from:r.at:r.at]

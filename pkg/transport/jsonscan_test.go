@@ -20,5 +20,15 @@ func FuzzPlain(f *testing.F) {
 		if got := plain(s, also); got != want {
 			t.Errorf("plain(%q, %#x) is %d, want %d", s, also, got, want)
 		}
+		want = len(s)
+		for i, c := range s {
+			if c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
+				want = i
+				break
+			}
+		}
+		if got := plainASCII(s); got != want {
+			t.Errorf("plainASCII(%q) is %d, want %d", s, got, want)
+		}
 	})
 }
