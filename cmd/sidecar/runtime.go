@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -20,7 +21,7 @@ func tuneRuntime(limit int64) {
 	if limit > 0 && unset("GOMEMLIMIT") {
 		debug.SetMemoryLimit(limit / 10 * 9) // the rest is for what Go does not count
 	}
-	if unset("GOGC") && (limit > 0 || !unset("GOMEMLIMIT")) {
+	if unset("GOGC") && debug.SetMemoryLimit(-1) < math.MaxInt64 {
 		debug.SetGCPercent(relaxedGC)
 	}
 	if unset("GOMAXPROCS") {

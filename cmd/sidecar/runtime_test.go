@@ -18,13 +18,15 @@ func TestTheRuntimeIsTunedUnlessToldOtherwise(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit    int64
 		env      map[string]string
+		already  int64 // the memory limit in force
 		memory   int64
 		gc       int
 		allProcs bool
 	}{
 		"no limit":           {memory: math.MaxInt64, gc: 100},
 		"a container's":      {limit: 100 << 20, memory: 90 << 20, gc: relaxedGC},
-		"GOMEMLIMIT is kept": {limit: 100 << 20, env: map[string]string{"GOMEMLIMIT": "1GiB"}, memory: math.MaxInt64, gc: relaxedGC},
+		"GOMEMLIMIT is kept": {limit: 100 << 20, env: map[string]string{"GOMEMLIMIT": "1GiB"}, already: 1 << 30, memory: 1 << 30, gc: relaxedGC},
+		"GOMEMLIMIT is off":  {limit: 100 << 20, env: map[string]string{"GOMEMLIMIT": "off"}, memory: math.MaxInt64, gc: 100},
 		"GOGC is kept":       {limit: 100 << 20, env: map[string]string{"GOGC": "50"}, memory: 90 << 20, gc: 100},
 		"GOMAXPROCS is kept": {env: map[string]string{"GOMAXPROCS": "7"}, memory: math.MaxInt64, gc: 100, allProcs: true},
 	} {
@@ -39,6 +41,9 @@ func TestTheRuntimeIsTunedUnlessToldOtherwise(t *testing.T) {
 				t.Setenv(name, c.env[name]) // what it says is for the start of a program: here only that it is set counts
 			}
 
+			if c.already > 0 {
+				debug.SetMemoryLimit(c.already)
+			}
 			tuneRuntime(c.limit)
 			if got := debug.SetMemoryLimit(-1); got/1024 != c.memory/1024 {
 				t.Errorf("the memory limit is %d, want %d", got, c.memory)

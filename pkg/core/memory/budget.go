@@ -59,7 +59,7 @@ const (
 	partitionUpkeep = 256
 	groupUpkeep     = 1024
 	cursorUpkeep    = 384 // of a group, for each partition
-	leastUpkeep     = 4 << 20
+	leastUpkeep     = 8 << 20
 )
 
 func upkeepOf(budget int64) (limit int64) { return max(leastUpkeep, budget/4) }
