@@ -48,7 +48,7 @@ func (p *buffers) put(b *buffer) {
 	}
 }
 
-// readers lends the small readers of connections.
+// readers lends readers, so that an idle or parked connection has none.
 type readers struct{ pool sync.Pool }
 
 func (p *readers) get(from io.Reader) *bufio.Reader {
@@ -56,12 +56,10 @@ func (p *readers) get(from io.Reader) *bufio.Reader {
 		r.Reset(from)
 		return r
 	}
-	return bufio.NewReaderSize(from, smallRead)
+	return bufio.NewReaderSize(from, readSize)
 }
 
 func (p *readers) put(r *bufio.Reader) {
-	if r.Size() == smallRead {
-		r.Reset(nil)
-		p.pool.Put(r)
-	}
+	r.Reset(nil)
+	p.pool.Put(r)
 }

@@ -11,11 +11,10 @@ import (
 )
 
 const (
-	// smallRead holds the head and the small body of nearly all requests.
-	smallRead = 4 << 10
-	// largeRead is for heads that do not fit: headers of 16 KiB, and a query with
-	// a key of 1 KiB, percent-encoded, or with many receipts. It bounds a head.
-	largeRead = 64 << 10
+	// readSize is how much one read brings at most: most requests whole, batches
+	// among them. It bounds a head, for which headers of 16 KiB and a query with a
+	// key of 1 KiB, percent-encoded, or with many receipts must have room.
+	readSize = 64 << 10
 
 	// flushFrom is when collected answers are written even though more requests
 	// stand in the read buffer.
@@ -49,8 +48,7 @@ type conn struct {
 	cutShort bool                          // a read had nothing to bring
 	leaving  leaving
 
-	in      *bufio.Reader // nil while a call waits and nothing stands in it
-	refill  []byte        // what stood in a reader that was too small, to be read again
+	in      *bufio.Reader // nil while the connection or its call waits and nothing stands in it
 	readErr error         // the first error of the network
 
 	out      *buffer // answers not yet written; nil when there are none
@@ -63,7 +61,6 @@ type conn struct {
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc, done: make(chan struct{}), fd: noFD}
 	c.onReady = c.ready
-	c.in = s.readers.get(c)
 	c.call.conn = c
 	c.call.server = s
 	c.enter(idle)
@@ -129,7 +126,7 @@ func (c *conn) phase() phase { return phase(c.moment.Load() & (1<<phaseBits - 1)
 func (c *conn) serve() {
 	defer c.close()
 	if c.raw == nil {
-		for c.nextHead() && c.exchange() {
+		for c.unpark(); c.nextHead() && c.exchange(); {
 		}
 	} else {
 		for c.serveWaiting() {
@@ -145,6 +142,9 @@ func (c *conn) close() {
 	c.hangUp()
 	c.server.hangups.remove(c)
 	_ = c.nc.Close()
+	if c.in != nil {
+		c.server.readers.put(c.in)
+	}
 	c.server.release(c)
 }
 
@@ -158,9 +158,7 @@ func (c *conn) exchange() bool {
 	defer k.reset()
 
 	r, err := k.answer()
-	if c.in == nil {
-		c.in = s.readers.get(c)
-	}
+	c.unpark()
 	if err != nil || c.lost() && k.batched {
 		k.giveBack()
 		if c.lost() {

@@ -207,10 +207,10 @@ func TestHeadsOfEverySizeAreRead(t *testing.T) {
 	}
 	r.want(200, "POST /v1/topics/t/groups/g/ack?"+all.String()[1:], nil)
 
-	for _, head := range []string{"GET /" + strings.Repeat("x", largeRead) + " HTTP/1.1\r\n\r\n", request("GET /v1/topics", "", "X: "+strings.Repeat("x", largeRead))} {
+	for _, head := range []string{"GET /" + strings.Repeat("x", readSize) + " HTTP/1.1\r\n\r\n", request("GET /v1/topics", "", "X: "+strings.Repeat("x", readSize))} {
 		w = r.wire()
 		w.send(head)
-		if a := w.read(); a.StatusCode != 413 || a.member("max_bytes") != float64(largeRead) {
+		if a := w.read(); a.StatusCode != 413 || a.member("max_bytes") != float64(readSize) {
 			t.Errorf("%d %s", a.StatusCode, a.body)
 		}
 		w.ended()

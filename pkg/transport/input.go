@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -20,11 +19,6 @@ const discardUpTo = 64 << 10
 // Read implements io.Reader for the connection's bufio.Reader. It comes when
 // that has no more bytes: so all answers that were collected are written first.
 func (c *conn) Read(p []byte) (int, error) {
-	if len(c.refill) > 0 {
-		n := copy(p, c.refill)
-		c.refill = c.refill[n:]
-		return n, nil
-	}
 	if err := c.flush(); err != nil {
 		c.readErr = err
 		return 0, err
@@ -62,10 +56,6 @@ func (c *conn) nextHead() bool {
 		return true
 	}
 	err := c.call.header.Read(c.in)
-	if err != nil && isTooSmall(err) && c.in.Size() < largeRead {
-		c.grow()
-		err = c.call.header.Read(c.in)
-	}
 	if err == nil {
 		return true
 	}
@@ -78,46 +68,32 @@ func (c *conn) nextHead() bool {
 // rests prepares the connection for waiting for its next request, and reports
 // whether it may.
 func (c *conn) rests() bool {
-	c.shrink()
 	c.enter(idle)
 	return !c.server.stops()
-}
-
-func isTooSmall(err error) bool {
-	var small *fasthttp.ErrSmallBuffer
-	return errors.As(err, &small)
-}
-
-// grow gives the connection a reader into which the largest head fits.
-func (c *conn) grow() {
-	b, _ := c.in.Peek(c.in.Buffered())
-	c.refill = append([]byte(nil), b...)
-	c.server.readers.put(c.in)
-	c.in = bufio.NewReaderSize(c, largeRead)
-}
-
-// shrink undoes it.
-func (c *conn) shrink() {
-	if c.in.Size() > smallRead {
-		c.in = c.server.readers.get(c)
-		c.refill = nil
-	}
 }
 
 // park gives the reader away if nothing stands in it, because the connection is
 // about to wait, maybe for long.
 func (c *conn) park() {
-	if c.in.Buffered() == 0 {
+	if c.in != nil && c.in.Buffered() == 0 {
 		c.server.readers.put(c.in)
 		c.in = nil
+	}
+}
+
+// unpark undoes it.
+func (c *conn) unpark() {
+	if c.in == nil {
+		c.in = c.server.readers.get(c)
 	}
 }
 
 // refuseHead answers what is no request.
 func (c *conn) refuseHead(err error) {
 	e := core.Errorf(core.CodeInvalidRequest, "cannot read the request, it is not HTTP/1.1 as we understand it: %.200s", reasonOf(err))
-	if isTooSmall(err) {
-		e = core.Errorf(core.CodeTooLarge, "cannot take a request line and headers of more than %d bytes", largeRead).With("max_bytes", largeRead)
+	var small *fasthttp.ErrSmallBuffer
+	if errors.As(err, &small) {
+		e = core.Errorf(core.CodeTooLarge, "cannot take a request line and headers of more than %d bytes", readSize).With("max_bytes", readSize)
 	}
 	c.call.header.Reset() // of the request as far as it was understood
 	r := c.call.problem(e)

@@ -29,9 +29,12 @@ type memo struct {
 	value time.Duration
 }
 
+// keepQuery is how large a query's memory may be to be kept by an idle connection.
+const keepQuery = 4 << 10
+
 func (q *query) reset() {
 	q.given = q.given[:0]
-	if cap(q.text) > smallRead {
+	if cap(q.text) > keepQuery {
 		q.text = nil
 	}
 	q.text = q.text[:0]

@@ -64,6 +64,7 @@ func (c *conn) serveWaiting() bool {
 // for more, and true to leave, with c.leaving saying why.
 func (c *conn) ready(fd uintptr) bool {
 	c.fd, c.drained = int(fd), false
+	c.unpark()
 	for c.hasInput() {
 		if !c.nextHead() {
 			if c.cutShort {
@@ -80,7 +81,11 @@ func (c *conn) ready(fd uintptr) bool {
 		}
 	}
 	// The read that found nothing has written what was answered.
-	return c.readErr != nil || !c.rests()
+	if c.readErr != nil || !c.rests() {
+		return true
+	}
+	c.park()
+	return false
 }
 
 // hasInput reports whether there is a byte of the next request.

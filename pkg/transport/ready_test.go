@@ -91,7 +91,7 @@ func TestRequestsThatFillTheBufferExactlyAreServed(t *testing.T) {
 	r := start(t, quiet)
 	r.want(201, "PUT /v1/topics/t", nil) // without a group it keeps nothing
 	w := r.wire()
-	for _, size := range []int{smallRead - 1, smallRead, smallRead + 1, 2 * smallRead, largeRead} {
+	for _, size := range []int{readSize - 1, readSize, readSize + 1, 2 * readSize} {
 		for _, n := range []int{1, 3} {
 			w.send(strings.Repeat(sizedRequest(t, size), n))
 			for i := range n {
@@ -122,7 +122,7 @@ func TestAParkedPollIsFollowedByWhatCameMeanwhile(t *testing.T) {
 	w.send(request(pollG+"?wait=60s", ""))
 	r.parked(1)
 	w.send(request("GET /v1/topics", ""))
-	w.send(sizedRequest(t, 3*smallRead))
+	w.send(sizedRequest(t, 3*readSize))
 	r.want(201, publishT, "woken")
 	for i, want := range []int{200, 200, 201} {
 		if a := w.read(); a.StatusCode != want {
