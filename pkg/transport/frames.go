@@ -11,6 +11,15 @@ import (
 // u16.
 const deliveryFixed = 4 + 8 + 4 + 8 + 2
 
+// framesBound is at most how large the answer's body becomes in frames.
+func (e *batchEncoder) framesBound() (n int64) {
+	n = int64(len(e.batch.Deliveries)) * (deliveryFixed + e.receiptBound())
+	for i := range e.batch.Deliveries {
+		n += int64(len(e.batch.Deliveries[i].Block()))
+	}
+	return n
+}
+
 // frames appends the batch's messages as frames, but for those that are large:
 // e.blocks says where they belong.
 func (e *batchEncoder) frames(b []byte) ([]byte, error) {

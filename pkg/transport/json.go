@@ -83,15 +83,25 @@ type batchEncoder struct {
 	blocks   []block // of frames
 }
 
-// append appends the members of the answer that every poll has.
-func (e *batchEncoder) append(b []byte) ([]byte, error) {
+// append appends the members of the answer that every poll has. It calls admit,
+// once, before the messages become more than freeOfBudget, with a bound of what
+// they will become: most answers stay far below, and need none.
+func (e *batchEncoder) append(b []byte, admit func(n int64) error) ([]byte, error) {
 	var err error
 	b = append(b, `{"messages":[`...)
+	admitted := false
 	for i := range e.batch.Deliveries {
+		d := &e.batch.Deliveries[i]
+		if !admitted && int64(len(b))+e.most(d) > freeOfBudget {
+			admitted = true
+			if err := admit(int64(len(b)) + e.bound(i)); err != nil {
+				return b, err
+			}
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if b, err = e.message(b, &e.batch.Deliveries[i]); err != nil {
+		if b, err = e.message(b, d); err != nil {
 			return b, err
 		}
 	}
@@ -108,6 +118,39 @@ func (e *batchEncoder) append(b []byte) ([]byte, error) {
 	b = strconv.AppendInt(b, e.batch.Generation, 10)
 	b = append(b, `,"skipped":`...)
 	return appendSkipped(b, e.batch.Skipped), nil
+}
+
+const (
+	// jsonFixed is at most what stands in a message beside its strings.
+	jsonFixed = 256
+	// jsonEscape is at most what becomes of one byte: \u00XX.
+	jsonEscape = 6
+)
+
+// most is at most how large a message becomes in JSON, whatever is in it.
+func (e *batchEncoder) most(d *core.Delivery) int64 {
+	return jsonFixed + e.receiptBound() + jsonEscape*int64(len(d.Block()))
+}
+
+// bound is at most how large the messages from the one at from on become. It
+// looks at their payloads, as most would be far too much.
+func (e *batchEncoder) bound(from int) (n int64) {
+	for i := range e.batch.Deliveries[from:] {
+		d := &e.batch.Deliveries[from+i]
+		size := int64(len(d.Payload()))
+		n += e.most(d) - jsonEscape*size + max(stringCost(d.Payload()), base64Size(size))
+	}
+	return n
+}
+
+func base64Size(n int64) int64 { return (n + 2) / 3 * 4 }
+
+// receiptBound is at most how long the receipt of one message is.
+func (e *batchEncoder) receiptBound() int64 {
+	if e.batch.Queue {
+		return core.MaxReceiptLen / 4
+	}
+	return 0
 }
 
 func (e *batchEncoder) message(b []byte, d *core.Delivery) ([]byte, error) {

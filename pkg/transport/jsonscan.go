@@ -21,17 +21,32 @@ func zeros(w uint64) uint64 { return (w - ones) &^ w & highs }
 // 0x80. Beyond the first of them it may be wrong.
 func below(w uint64, n uint64) uint64 { return (w - n*ones) &^ w & highs }
 
-// odd is not 0 when a byte of w is no ASCII, a control character, a quote or a
-// backslash: when it has its high bit set, or gets it by what is taken away.
+// odd has it set for each byte of w that is no ASCII, a control character, a quote
+// or a backslash. Beyond the first of them it may be wrong; the other bits say
+// nothing. With one bit turned a quote comes right after the control characters,
+// so that both are one comparison (D. Lemire, "Detect control characters, quotes and
+// backslashes efficiently using SWAR", 2025).
 func odd(w uint64) uint64 {
-	return (w | (w - ' '*ones) | (w ^ '"'*ones - ones) | (w ^ '\\'*ones - ones)) & highs
+	const quoteAsSpace = ('"' ^ ' ') * ones
+	return w | (w ^ quoteAsSpace - (' '+1)*ones) | (w ^ '\\'*ones - ones)
 }
+
+func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
 // plainASCII returns how many bytes of s, from its start on, are ASCII but neither
 // a control character, nor a quote, nor a backslash. Most text is nothing else.
 func plainASCII(s []byte) int {
 	i := 0
-	for ; i+16 <= len(s) && odd(binary.LittleEndian.Uint64(s[i:]))|odd(binary.LittleEndian.Uint64(s[i+8:])) == 0; i += 16 {
+	for ; i+32 <= len(s); i += 32 {
+		b := s[i : i+32]
+		if (odd(word(b))|odd(word(b[8:]))|odd(word(b[16:]))|odd(word(b[24:])))&highs != 0 {
+			break
+		}
+	}
+	for ; i+8 <= len(s); i += 8 {
+		if m := odd(word(s[i:])) & highs; m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
 	}
 	for ; i < len(s) && ' ' <= s[i] && s[i] < utf8.RuneSelf && s[i] != '"' && s[i] != '\\'; i++ {
 	}
@@ -44,7 +59,7 @@ func plainASCII(s []byte) int {
 func plain(s []byte, also byte) int {
 	i := plainASCII(s)
 	for ; i+8 <= len(s); i += 8 {
-		w := binary.LittleEndian.Uint64(s[i:])
+		w := word(s[i:])
 		if m := below(w, ' ') | zeros(w^'"'*ones) | zeros(w^'\\'*ones) | zeros(w^uint64(also)*ones); m != 0 {
 			return i + bits.TrailingZeros64(m)/8
 		}

@@ -1,6 +1,28 @@
 package transport
 
-import "testing"
+import (
+	"bytes"
+	"testing"
+)
+
+// Each byte, at each place of what is passed over in one step.
+func TestPlainASCIIEndsAtAnyOtherByte(t *testing.T) {
+	t.Parallel()
+	for c := range 256 {
+		for at := range 80 {
+			s := bytes.Repeat([]byte{'x'}, 80)
+			s[at] = byte(c)
+			want := len(s)
+			if c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
+				want = at
+				copy(s[at+1:], "\"\x1f\\\x80") // what follows does not count
+			}
+			if got := plainASCII(s); got != want {
+				t.Fatalf("plainASCII(%q) is %d, want %d", s, got, want)
+			}
+		}
+	}
+}
 
 func FuzzPlain(f *testing.F) {
 	f.Add([]byte("the quick brown fox"), byte(0xe2))

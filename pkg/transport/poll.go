@@ -75,14 +75,9 @@ func (k *call) poll() (r response, err error) {
 	k.batched = len(p.batch.Deliveries) > 0
 	e := &p.encoder
 	*e = batchEncoder{batch: &p.batch, asBase64: format.asBase64, blocks: e.blocks}
-	if n := e.bound(format); n > freeOfBudget {
-		if err := k.admit(k.server.answers, n, p.req.Wait); err != nil {
-			return r, err
-		}
-	}
 	switch {
 	case format.raw:
-		return k.rawBatch(&p.batch)
+		return k.rawBatch(&p.batch) // the payload is written from where it lies
 	case format.frames:
 		return k.frameBatch(e)
 	}
@@ -163,9 +158,17 @@ func appendReceipts(to []core.Receipt, name string, texts iter.Seq[[]byte]) ([]c
 	return to, nil
 }
 
+// admitAnswer takes the budget for a poll's answer of at most n bytes.
+func (k *call) admitAnswer(n int64) error {
+	if n <= freeOfBudget {
+		return nil
+	}
+	return k.admit(k.server.answers, n, k.polling.req.Wait)
+}
+
 // jsonBatch answers a poll in JSON.
 func (k *call) jsonBatch(e *batchEncoder) (response, error) {
-	b, err := e.append(k.newText())
+	b, err := e.append(k.newText(), k.admitAnswer)
 	if err != nil {
 		return response{}, err
 	}
@@ -185,6 +188,9 @@ func (k *call) frameBatch(e *batchEncoder) (r response, err error) {
 	}
 	r.lines = appendIntLine(r.lines, "Podmq-Count", int64(len(e.batch.Deliveries)))
 	k.lines = r.lines
+	if err := k.admitAnswer(e.framesBound()); err != nil {
+		return r, err
+	}
 	if r.body, err = e.frames(k.newText()); err != nil {
 		return r, err
 	}
@@ -238,28 +244,4 @@ func (k *call) batchLines(b *core.Batch) (lines []byte, err error) {
 		lines = append(appendSkipped(lines, b.Skipped[:min(n, headItems)]), "\r\n"...)
 	}
 	return lines, nil
-}
-
-// bound is at most how large the answer will be, but for a little: exact only
-// where it may be large.
-func (e *batchEncoder) bound(f pollFormat) (n int64) {
-	const perMessage = 256
-	if f.raw {
-		return 0 // the payload is written from where it lies
-	}
-	for i := range e.batch.Deliveries {
-		n += int64(len(e.batch.Deliveries[i].Block())) + perMessage
-	}
-	if e.batch.Queue {
-		n += int64(len(e.batch.Deliveries)) * core.MaxReceiptLen / 4
-	}
-	if f.frames || 6*n <= freeOfBudget {
-		return n
-	}
-	for i := range e.batch.Deliveries {
-		d := &e.batch.Deliveries[i]
-		size := int64(len(d.Payload()))
-		n += max(stringCost(d.Payload()), size*4/3+4) - size
-	}
-	return n
 }
