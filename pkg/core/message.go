@@ -77,7 +77,9 @@ func NewMessage(c *Content, maxBytes int) (Message, error) {
 		add(h.Name, h.Value)
 		headers += len(h.Name) + len(h.Value)
 	}
-	for _, own := range c.own() {
+	own := c.own()
+	for i := range own {
+		own := &own[i]
 		if own.Value == "" {
 			continue
 		}
@@ -105,9 +107,9 @@ func NewMessage(c *Content, maxBytes int) (Message, error) {
 	for _, h := range c.Headers {
 		b = appendAttr(b, h.Name, h.Value)
 	}
-	for _, own := range c.own() {
-		if own.Value != "" {
-			b = appendAttr(b, own.Name, own.Value)
+	for i := range own {
+		if own[i].Value != "" {
+			b = appendAttr(b, own[i].Name, own[i].Value)
 		}
 	}
 	b = append(b, c.Payload...)
