@@ -43,6 +43,7 @@ type conn struct {
 	// Of serving from within RawConn.Read, see ready.go.
 	raw      syscall.RawConn               // nil: it is served by blocking reads
 	onReady  func(fd uintptr) (leave bool) // ready, made once
+	onRoom   func(fd uintptr) (done bool)  // send, made once
 	fd       int                           // noFD outside
 	drained  bool                          // all that was reported to us is read
 	cutShort bool                          // a read had nothing to bring
@@ -51,16 +52,18 @@ type conn struct {
 	in      *bufio.Reader // nil while the connection or its call waits and nothing stands in it
 	readErr error         // the first error of the network
 
-	out      *buffer // answers not yet written; nil when there are none
-	writeErr error   // the first error of the network
-	lingers  bool    // it ends with linger
+	out      *buffer  // answers not yet written; nil when there are none
+	parts    [][]byte // of what is being written, and their memory
+	unsent   [][]byte // those that are not yet written whole
+	writeErr error    // the first error of the network
+	lingers  bool     // it ends with linger
 
 	call call
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc, done: make(chan struct{}), fd: noFD}
-	c.onReady = c.ready
+	c.onReady, c.onRoom = c.ready, c.send
 	c.call.conn = c
 	c.call.server = s
 	c.enter(idle)
@@ -188,53 +191,6 @@ func (c *conn) exchange() bool {
 func (c *conn) keepsAlive() bool {
 	k := &c.call
 	return !k.header.ConnectionClose() && !k.unreadTooMuch() && !c.server.stops() && c.writeErr == nil
-}
-
-// respond collects an answer, or writes it at once when it is large.
-func (c *conn) respond(r *response, keep bool) {
-	if c.out == nil {
-		c.out = c.server.buffers.get()
-	}
-	c.out.b = c.server.appendHead(c.out.b, r, &c.call, keep)
-	switch {
-	case c.call.header.IsHead():
-	case len(r.body) >= vectorFrom || len(r.blocks) > 0:
-		_ = c.write(r)
-		return
-	default:
-		c.out.b = append(c.out.b, r.body...)
-	}
-	if len(c.out.b) >= flushFrom {
-		_ = c.flush()
-	}
-}
-
-// flush writes what was collected. It comes before everything that blocks.
-func (c *conn) flush() error {
-	if c.out == nil || len(c.out.b) == 0 {
-		return c.writeErr
-	}
-	return c.write(nil)
-}
-
-// write writes what was collected, and then the body of r, if that is not nil.
-// After an error nothing more is written: what was answered in part must not be
-// continued.
-func (c *conn) write(r *response) error {
-	if c.writeErr == nil {
-		before := c.moment.Load()
-		c.enter(sending)
-		if r == nil {
-			_, c.writeErr = c.nc.Write(c.out.b)
-		} else {
-			all := r.vectors(c.out.b)
-			_, c.writeErr = all.WriteTo(c.nc)
-		}
-		c.moment.Store(before)
-	}
-	c.server.buffers.put(c.out)
-	c.out = nil
-	return c.writeErr
 }
 
 // linger is for a client that is still sending a request which was refused. A

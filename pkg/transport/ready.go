@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"syscall"
+
+	"github.com/podmq/podmq/pkg/transport/nonblock"
 )
 
 // A connection that waits for its next request could call Read, as others do:
@@ -25,6 +27,8 @@ import (
 // ever. So what is served within is only requests that stand in the buffer whole.
 // For any other we leave, and the connection blocks as connections do. Writing,
 // deadlines and closing know no such rule.
+//
+// Within, the descriptor cannot be closed under us: system calls may use it.
 
 // noFD says that we are not within RawConn.Read.
 const noFD = -1
@@ -110,10 +114,7 @@ func (c *conn) readNow(p []byte) (int, error) {
 		c.cutShort = true
 		return 0, errDrained
 	}
-	n, err := syscall.Read(c.fd, p)
-	for errors.Is(err, syscall.EINTR) {
-		n, err = syscall.Read(c.fd, p)
-	}
+	n, err := nonblock.Read(c.fd, p)
 	switch {
 	case errors.Is(err, syscall.EAGAIN):
 		c.drained, c.cutShort = true, true

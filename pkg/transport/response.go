@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"net"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -48,15 +47,14 @@ func (r *response) size() int {
 	return n
 }
 
-// vectors are the answer in the order in which it is written.
-func (r *response) vectors(head []byte) net.Buffers {
-	all := append(make(net.Buffers, 0, 2+2*len(r.blocks)), head)
+// appendBody appends the body's parts in the order in which they are written.
+func (r *response) appendBody(parts [][]byte) [][]byte {
 	from := 0
 	for _, b := range r.blocks {
-		all = append(all, r.body[from:b.at], b.bytes)
+		parts = append(parts, r.body[from:b.at], b.bytes)
 		from = b.at
 	}
-	return append(all, r.body[from:])
+	return append(parts, r.body[from:])
 }
 
 // appendHead appends an answer's head. keep says whether the connection stays.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podmq/podmq/pkg/transport/nonblock"
 )
 
 // A Session is what is said on one connection. Times are in ns since the start
@@ -202,9 +204,9 @@ func (l *Loop) serve(c *loopConn, what uint32) error {
 		c.in = append(make([]byte, 0, max(readBuffer, 2*len(c.in))), c.in[:c.have]...)
 		c.in = c.in[:cap(c.in)]
 	}
-	n, err := unix.Read(c.fd, c.in[c.have:])
+	n, err := nonblock.Read(c.fd, c.in[c.have:])
 	switch {
-	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+	case errors.Is(err, unix.EAGAIN):
 		return nil
 	case err != nil:
 		return os.NewSyscallError("read", err)
@@ -253,11 +255,11 @@ func (l *Loop) plan(c *loopConn, again int64) {
 
 // write writes what the socket takes, and has epoll say when it takes more.
 func (l *Loop) write(c *loopConn) error {
-	n, err := unix.Write(c.fd, c.out[c.sent:])
-	if err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+	n, err := nonblock.Write(c.fd, c.out[c.sent:])
+	if err != nil && !errors.Is(err, unix.EAGAIN) {
 		return fmt.Errorf("cannot go on: the broker takes no more: %w", os.NewSyscallError("write", err))
 	}
-	c.sent += max(n, 0)
+	c.sent += n
 	full := c.sent < len(c.out)
 	if !full {
 		c.out, c.sent = c.out[:0], 0
