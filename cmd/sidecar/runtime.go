@@ -7,19 +7,31 @@ import (
 	"runtime/debug"
 )
 
-// relaxedGC is the garbage collector's percentage where a memory limit makes it
-// collect more often when that is needed. A broker's live heap is small as long as
-// its consumers keep up, so at Go's 100 it collected every few thousand messages:
-// a fifth of the CPU of batches (hack/bench, batches of 100 frames).
-const relaxedGC = 400
+const (
+	// relaxedGC is the garbage collector's percentage where a memory limit makes it
+	// collect more often when that is needed. A broker's live heap is small as long
+	// as its consumers keep up, so at Go's 100 it collected every few thousand
+	// messages: a fifth of the CPU of batches (hack/bench, batches of 100 frames).
+	relaxedGC = 400
+	// leastLimit is the memory limit that tuneRuntime sets at least where there is
+	// no container's: a small broker and room for garbage.
+	leastLimit = 64 << 20
+)
 
 // tuneRuntime sets what Go cannot know of a broker that shares its machine with
-// those it serves. limit is the container's memory limit in bytes, 0 for none.
-// Whoever set GOMEMLIMIT, GOGC or GOMAXPROCS knows better.
-func tuneRuntime(limit int64) {
+// those it serves. limit is the container's memory limit in bytes, 0 for none;
+// maxBytes is PODMQ_MAX_BYTES. Whoever set GOMEMLIMIT, GOGC or GOMAXPROCS knows
+// better.
+func tuneRuntime(limit, maxBytes int64) {
 	unset := func(name string) bool { return os.Getenv(name) == "" }
-	if limit > 0 && unset("GOMEMLIMIT") {
+	switch {
+	case !unset("GOMEMLIMIT"):
+	case limit > 0:
 		debug.SetMemoryLimit(limit / 10 * 9) // the rest is for what Go does not count
+	case maxBytes < math.MaxInt64/3:
+		// All budgets together are two and a quarter of it: messages, requests and
+		// answers in flight, topics and groups.
+		debug.SetMemoryLimit(max(leastLimit, 3*maxBytes))
 	}
 	if unset("GOGC") && debug.SetMemoryLimit(-1) < math.MaxInt64 {
 		debug.SetGCPercent(relaxedGC)

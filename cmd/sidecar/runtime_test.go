@@ -17,18 +17,21 @@ func gcPercent() int {
 func TestTheRuntimeIsTunedUnlessToldOtherwise(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit    int64
+		maxBytes int64
 		env      map[string]string
 		already  int64 // the memory limit in force
 		memory   int64
 		gc       int
 		allProcs bool
 	}{
-		"no limit":           {memory: math.MaxInt64, gc: 100},
-		"a container's":      {limit: 100 << 20, memory: 90 << 20, gc: relaxedGC},
+		"no limit":           {maxBytes: 100 << 20, memory: 300 << 20, gc: relaxedGC},
+		"little to hold":     {maxBytes: 1 << 20, memory: leastLimit, gc: relaxedGC},
+		"all one can ask":    {maxBytes: math.MaxInt64 / 2, memory: math.MaxInt64, gc: 100},
+		"a container's":      {limit: 100 << 20, maxBytes: 50 << 20, memory: 90 << 20, gc: relaxedGC},
 		"GOMEMLIMIT is kept": {limit: 100 << 20, env: map[string]string{"GOMEMLIMIT": "1GiB"}, already: 1 << 30, memory: 1 << 30, gc: relaxedGC},
 		"GOMEMLIMIT is off":  {limit: 100 << 20, env: map[string]string{"GOMEMLIMIT": "off"}, memory: math.MaxInt64, gc: 100},
 		"GOGC is kept":       {limit: 100 << 20, env: map[string]string{"GOGC": "50"}, memory: 90 << 20, gc: 100},
-		"GOMAXPROCS is kept": {env: map[string]string{"GOMAXPROCS": "7"}, memory: math.MaxInt64, gc: 100, allProcs: true},
+		"GOMAXPROCS is kept": {limit: 100 << 20, env: map[string]string{"GOMAXPROCS": "7"}, memory: 90 << 20, gc: relaxedGC, allProcs: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memory, gc, procs := debug.SetMemoryLimit(math.MaxInt64), debug.SetGCPercent(100), runtime.GOMAXPROCS(7)
@@ -44,7 +47,7 @@ func TestTheRuntimeIsTunedUnlessToldOtherwise(t *testing.T) {
 			if c.already > 0 {
 				debug.SetMemoryLimit(c.already)
 			}
-			tuneRuntime(c.limit)
+			tuneRuntime(c.limit, c.maxBytes)
 			if got := debug.SetMemoryLimit(-1); got/1024 != c.memory/1024 {
 				t.Errorf("the memory limit is %d, want %d", got, c.memory)
 			}

@@ -48,7 +48,7 @@ func serve(p *process) error {
 		return err
 	}
 	logger := newLogger(p, &c)
-	tuneRuntime(limit)
+	tuneRuntime(limit, int64(c.MaxBytes))
 	b := build()
 	logger.Info("starting", "version", b.Version, "revision", b.Revision, "go", b.GoVersion, "pid", os.Getpid(), "memory_limit", limit, "gomaxprocs", runtime.GOMAXPROCS(0))
 	logger.Info("settings in force", "settings", &c)

@@ -21,9 +21,8 @@ type podmq struct {
 }
 
 // podmqSettings are those that differ from the defaults: room for what a turn
-// has on its way, a log without a line a request, and a memory limit, which every
-// container of ours has.
-var podmqSettings = []string{"PODMQ_MAX_BYTES=4GiB", "PODMQ_LOG_LEVEL=warn", "GOMEMLIMIT=8GiB"}
+// has on its way, and a log without a line a request.
+var podmqSettings = []string{"PODMQ_MAX_BYTES=4GiB", "PODMQ_LOG_LEVEL=warn"}
 
 func startPodMQ(ctx context.Context, s setting, program, dir string) (*podmq, error) {
 	b := &podmq{process: process{network: "unix", address: filepath.Join(dir, "podmq.sock")}}
