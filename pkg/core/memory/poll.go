@@ -94,9 +94,13 @@ func (g *group) poll(ctx context.Context, req *core.PollRequest, batch *core.Bat
 	if lost := m.lost(req.Partition); lost != nil {
 		return nil, lost
 	}
+	g.full()
 	t.handOff() // polls parked earlier come first
 	if g.replay(m, req, batch) || g.take(m, req, batch) {
 		return nil, nil
+	}
+	if g.full() && g.fresh(req.Partition) {
+		return nil, g.tooMuchOut()
 	}
 	if t.draining.Load() {
 		return nil, draining()
@@ -106,6 +110,23 @@ func (g *group) poll(ctx context.Context, req *core.PollRequest, batch *core.Bat
 		return nil, nil
 	}
 	return g.park(ctx, m, req, batch), nil
+}
+
+// fresh reports whether there is a message that the group has never handed out.
+func (g *group) fresh(partition int) bool {
+	for i := range g.tracks {
+		if (partition == core.AnyPartition || partition == i) && g.tracks[i].cursor.Fresh() < g.topic.partitions[i].Log().End() {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *group) tooMuchOut() error {
+	t := g.topic
+	return core.Errorf(core.CodeMemoryFull, "cannot hand out more of group %s of topic %s: it keeps track of %d messages from the first that is not acked on, "+
+		"and what topics and groups take for themselves is %d bytes, of at most %d; ack or nack what is out, or raise PODMQ_MAX_BYTES",
+		g.name, t.name, g.handed, t.upkeep.used.Load(), t.upkeep.limit).With("topic", t.name).With("group", g.name)
 }
 
 // lost is the error of a poll for a partition that the member is not assigned.

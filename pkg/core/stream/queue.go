@@ -137,6 +137,9 @@ func (c *queue) Offer(dst []Run, log *Log, want *Want, now Instant) []Run {
 		}
 		dst = want.offer(dst, log, run, c.failures)
 	}
+	if want.NoFresh {
+		return dst
+	}
 	return want.offer(dst, log, Run{c.next, log.End()}, c.failures)
 }
 
