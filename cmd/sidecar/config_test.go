@@ -57,6 +57,7 @@ func TestEveryBadSettingIsRefusedByName(t *testing.T) {
 		{"PODMQ_LOG_LEVEL", "trace", `PODMQ_LOG_LEVEL: cannot use "trace": it is debug, info, warn or error`},
 		{"PODMQ_LOG_FORMAT", "xml", `PODMQ_LOG_FORMAT: cannot use "xml": it is json or text`},
 
+		{"PODMQ_TOPICS", "orders:partitions=8", `PODMQ_TOPICS, entry 1 (orders:partitions=8): cannot read it: options follow a question mark, as in orders?partitions=8`},
 		{"PODMQ_TOPICS", "or ders", `PODMQ_TOPICS, entry 1 (or ders): cannot use "or ders" as the name of a topic`},
 		{"PODMQ_TOPICS", "a; b?partitions", `PODMQ_TOPICS, entry 2 (b?partitions): cannot read option "partitions": it is name=value`},
 		{"PODMQ_TOPICS", "a?partitions=0", "PODMQ_TOPICS, entry 1 (a?partitions=0): cannot make 0 partitions"},

@@ -171,9 +171,13 @@ func eachEntry(text string, normal *string, read func(name string, opts []option
 			continue
 		}
 		entries = append(entries, entry)
-		name, query, _ := strings.Cut(entry, "?")
+		name, query, asked := strings.Cut(entry, "?")
 		opts, err := readOptions(query)
-		if err == nil {
+		switch {
+		case err != nil:
+		case !asked && strings.Contains(name, "="):
+			err = errors.New("cannot read it: options follow a question mark, as in orders?partitions=8")
+		default:
 			err = read(name, opts)
 		}
 		all, ok := joined(err)
