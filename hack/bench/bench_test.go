@@ -81,7 +81,7 @@ func TestEverySystemDoesTheWholeWork(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, label, err)
 				continue
 			}
-			if x.Rate <= 0 || x.PublishP50 <= 0 || x.PublishP99 < x.PublishP50 || x.ServerCPU < 0 {
+			if x.Rate <= 0 || x.PublishP50 <= 0 || x.PublishP99 < x.PublishP50 || x.ServerCPU < 0 || x.Calls <= 0 {
 				t.Errorf("%s, %s: %+v", name, label, x)
 			}
 			if measured := x.DeliveryP99 > 0; measured != (w.rate > 0) {

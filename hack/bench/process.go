@@ -92,17 +92,32 @@ func cpuTime(pid int) (time.Duration, error) {
 
 // resident is the memory of a process, in bytes.
 func resident(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	kib, err := proc(pid, "status", "VmRSS")
+	return kib << 10, err
+}
+
+// systemCalls are the reads and writes of a process so far, of all threads.
+func systemCalls(pid int) (int64, error) {
+	reads, err := proc(pid, "io", "syscr")
+	if err != nil {
+		return 0, err
+	}
+	writes, err := proc(pid, "io", "syscw")
+	return reads + writes, err
+}
+
+// proc is a number that stands under its name in a file of /proc/PID.
+func proc(pid int, file, name string) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kib << 10, err
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			return strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("cannot find VmRSS of process %d", pid)
+	return 0, fmt.Errorf("cannot find %s of process %d", name, pid)
 }
 
 // freePort is a TCP port of the loopback that was free a moment ago.

@@ -91,7 +91,7 @@ func (r *report) markdown() string {
 	for _, t := range targets() {
 		r.target(&b, &t)
 	}
-	b.WriteString("\n| setting | work | system | messages/s | from – to | PodMQ is | server CPU µs/message | cores busy: server, load | publish p50, p99 µs | delivery p50, p99 µs |\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString("\n| setting | work | system | messages/s | from – to | PodMQ is | server CPU µs/message | its reads and writes/message | cores busy: server, load | publish p50, p99 µs | delivery p50, p99 µs |\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, set := range []setting{pinned, allCores} {
 		for _, x := range r.Results[set] {
 			r.row(&b, set, x)
@@ -137,9 +137,9 @@ func (r *report) row(b *strings.Builder, set setting, x *result) {
 	if p99 := median(x.of(func(s *sample) float64 { return s.DeliveryP99 })); p99 > 0 {
 		delivery = fmt.Sprintf("%.0f, %.0f", median(x.of(func(s *sample) float64 { return s.DeliveryP50 })), p99)
 	}
-	fmt.Fprintf(b, "| %s | %s | %s | %s | %s – %s | %s | %s | %.2f, %.2f | %.0f, %.0f | %s |\n",
+	fmt.Fprintf(b, "| %s | %s | %s | %s | %s – %s | %s | %s | %s | %.2f, %.2f | %.0f, %.0f | %s |\n",
 		set, x.Title, x.Name, thousands(median(rates)), thousands(slices.Min(rates)), thousands(slices.Max(rates)), compared,
-		short(median(x.of(func(s *sample) float64 { return s.ServerCPU }))),
+		short(median(x.of(func(s *sample) float64 { return s.ServerCPU }))), short(median(x.of(func(s *sample) float64 { return s.Calls }))),
 		median(x.of(func(s *sample) float64 { return s.ServerBusy })), median(x.of(func(s *sample) float64 { return s.ClientBusy })),
 		median(x.of(func(s *sample) float64 { return s.PublishP50 })), median(x.of(func(s *sample) float64 { return s.PublishP99 })), delivery)
 }

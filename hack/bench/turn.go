@@ -17,6 +17,7 @@ type sample struct {
 	ClientCPU  float64 `json:"client_cpu"`  // µs a message
 	ServerBusy float64 `json:"server_busy"` // cores
 	ClientBusy float64 `json:"client_busy"` // cores
+	Calls      float64 `json:"calls"`       // the server's reads and writes, a message
 
 	PublishP50  float64 `json:"publish_p50"` // µs
 	PublishP99  float64 `json:"publish_p99"`
@@ -39,6 +40,10 @@ func turn(ctx context.Context, sys system, w *work, d time.Duration) (s sample, 
 	if err != nil {
 		return s, err
 	}
+	calls, err := systemCalls(sys.pid())
+	if err != nil {
+		return s, err
+	}
 	client, err := cpuTime(os.Getpid())
 	if err != nil {
 		return s, err
@@ -48,11 +53,15 @@ func turn(ctx context.Context, sys system, w *work, d time.Duration) (s sample, 
 		if err != nil {
 			return err
 		}
+		callsNow, err := systemCalls(sys.pid())
+		if err != nil {
+			return err
+		}
 		clientNow, err := cpuTime(os.Getpid())
 		if err != nil {
 			return err
 		}
-		server, client = serverNow-server, clientNow-client
+		server, client, calls = serverNow-server, clientNow-client, callsNow-calls
 		return settled(ctx, sys, w)
 	})
 	if err != nil {
@@ -67,6 +76,7 @@ func turn(ctx context.Context, sys system, w *work, d time.Duration) (s sample, 
 		ClientCPU:   micros(client) / n,
 		ServerBusy:  server.Seconds() / took.Seconds(),
 		ClientBusy:  client.Seconds() / took.Seconds(),
+		Calls:       float64(calls) / n,
 		PublishP50:  float64(publish.ValueAtQuantile(50)) / 1e3,
 		PublishP99:  float64(publish.ValueAtQuantile(99)) / 1e3,
 		DeliveryP50: float64(delivery.ValueAtQuantile(50)) / 1e3,
