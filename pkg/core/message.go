@@ -71,7 +71,7 @@ func NewMessage(c *Content, maxBytes int) (Message, error) {
 	}
 	add := func(name, value string) { attrs += 3 + len(name) + len(value) }
 	for _, h := range c.Headers {
-		if err := checkHeader(h); err != nil {
+		if err := checkHeader(h.Name, h.Value); err != nil {
 			return Message{}, err
 		}
 		add(h.Name, h.Value)
@@ -181,16 +181,16 @@ func appendAttr(b []byte, name, value string) []byte {
 	return append(b, value...)
 }
 
-func checkHeader(h Header) error {
+func checkHeader[text string | []byte](name, value text) error {
 	switch {
-	case h.Name == "" || len(h.Name) > 255:
-		return Errorf(CodeInvalidRequest, "cannot keep header %.40q: a name has 1 to 255 bytes, not %d", h.Name, len(h.Name))
-	case h.Name[0] == ':':
-		return Errorf(CodeInvalidRequest, "cannot keep header %.40q: a name must not start with a colon", h.Name)
-	case !utf8.ValidString(h.Name) || !utf8.ValidString(h.Value):
-		return Errorf(CodeInvalidRequest, "cannot keep header %.40q: name and value must be UTF-8", h.Name)
-	case len(h.Value) > MaxHeaderBytes:
-		return tooLarge("headers", len(h.Value), MaxHeaderBytes)
+	case len(name) == 0 || len(name) > 255:
+		return Errorf(CodeInvalidRequest, "cannot keep header %.40q: a name has 1 to 255 bytes, not %d", name, len(name))
+	case name[0] == ':':
+		return Errorf(CodeInvalidRequest, "cannot keep header %.40q: a name must not start with a colon", name)
+	case !utf8.Valid([]byte(name)) || !utf8.Valid([]byte(value)):
+		return Errorf(CodeInvalidRequest, "cannot keep header %.40q: name and value must be UTF-8", name)
+	case len(value) > MaxHeaderBytes:
+		return tooLarge("headers", len(value), MaxHeaderBytes)
 	}
 	return nil
 }
@@ -247,22 +247,22 @@ func checkAttrs(a []byte) error {
 		if len(a) < 3 {
 			return Errorf(CodeInvalidRequest, "cannot read frame: an attribute is cut short")
 		}
-		name, value := int(a[0]), int(binary.BigEndian.Uint16(a[1:]))
-		if 3+name+value > len(a) {
-			return Errorf(CodeInvalidRequest, "cannot read frame: an attribute of %d bytes does not fit into %d", 3+name+value, len(a))
+		size := 3 + int(a[0]) + int(binary.BigEndian.Uint16(a[1:]))
+		if size > len(a) {
+			return Errorf(CodeInvalidRequest, "cannot read frame: an attribute of %d bytes does not fit into %d", size, len(a))
 		}
-		h := Header{string(a[3 : 3+name]), string(a[3+name : 3+name+value])}
-		switch h.Name {
+		name, value := a[3:3+int(a[0])], a[3+int(a[0]):size]
+		switch string(name) {
 		case attrContentType, attrSender, attrID:
-			if !utf8.ValidString(h.Value) {
-				return Errorf(CodeInvalidRequest, "cannot keep %s: it is not UTF-8", h.Name[1:])
+			if !utf8.Valid(value) {
+				return Errorf(CodeInvalidRequest, "cannot keep %s: it is not UTF-8", name[1:])
 			}
 		default:
-			if err := checkHeader(h); err != nil {
+			if err := checkHeader(name, value); err != nil {
 				return err
 			}
 		}
-		a = a[3+name+value:]
+		a = a[size:]
 	}
 	return nil
 }

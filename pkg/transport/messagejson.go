@@ -172,14 +172,12 @@ func (d *messageReader) check() error {
 
 // header reads one header of a message.
 func (d *messageReader) header(name []byte) error {
-	h := core.Header{Name: lowerASCII(name)}
-	for i := range d.content.Headers {
-		if d.content.Headers[i].Name == h.Name {
-			return d.json.fail("header %.40q comes twice", h.Name)
-		}
-	}
 	value, err := d.json.string()
-	h.Value = string(value)
-	d.content.Headers = append(d.content.Headers, h)
+	var before core.Header // in this place of the message before: most of a batch have the same
+	hs := d.content.Headers
+	if n := len(hs); n < cap(hs) {
+		before = hs[:n+1][n]
+	}
+	d.content.Headers = append(hs, core.Header{Name: same(before.Name, name), Value: same(before.Value, value)})
 	return err
 }

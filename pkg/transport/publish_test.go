@@ -188,7 +188,7 @@ func TestABadBatchSaysWhatIsWrongAndStoresNothing(t *testing.T) {
 		{j, `{"messages":[{"payload":{"a":1}}]}`, "a string was expected"},
 		{j, `{"messages":[{"payload":1}]}`, "a string was expected"},
 		{j, `{"messages":[{"payload":"a","headers":{"h":1}}]}`, "a string was expected"},
-		{j, `{"messages":[{"payload":"a","headers":{"h":"1","H":"2"}}]}`, `header \"h\" comes twice`},
+		{j, `{"messages":[{"payload":"a","headers":{"h":"1","H":"2"}}]}`, `cannot keep header \"h\" twice`},
 		{j, `{"messages":[{"payload":"a","headers":{"":"1"}}]}`, "1 to 255 bytes"},
 		{j, `{"messages":[{"payload":"a","headers":{":id":"1"}}]}`, "must not start with a colon"},
 		{j, `{"messages":[{"payload":"a","headers":[]}]}`, "an object was expected"},
