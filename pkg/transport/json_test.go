@@ -99,7 +99,7 @@ func sameAsStandard(t *testing.T, body []byte, got []core.Message) {
 			n++
 			found := false
 			for name, value := range w.Headers {
-				found = found || lowerASCII([]byte(name)) == h.Name && value == h.Value
+				found = found || lowerASCII("", []byte(name)) == h.Name && value == h.Value
 			}
 			if !found {
 				t.Fatalf("%q: message %d has header %q: %q", body, i, h.Name, h.Value)

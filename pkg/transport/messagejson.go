@@ -173,11 +173,7 @@ func (d *messageReader) check() error {
 // header reads one header of a message.
 func (d *messageReader) header(name []byte) error {
 	value, err := d.json.string()
-	var before core.Header // in this place of the message before: most of a batch have the same
-	hs := d.content.Headers
-	if n := len(hs); n < cap(hs) {
-		before = hs[:n+1][n]
-	}
-	d.content.Headers = append(hs, core.Header{Name: same(before.Name, name), Value: same(before.Value, value)})
+	before := headerBefore(d.content.Headers)
+	d.content.Headers = append(d.content.Headers, core.Header{Name: same(before.Name, name), Value: same(before.Value, value)})
 	return err
 }

@@ -24,12 +24,27 @@ func (p *publishing) reset() {
 	}
 	clear(p.req.Messages)
 	p.req.Messages = p.req.Messages[:0]
-	clear(p.content.Headers)
-	p.content.Headers = p.content.Headers[:0]
-	p.content.Payload, p.content.Key = nil, nil
+	c := &p.content
+	c.Payload, c.Key = nil, nil
+	if described(c) > keepDescription {
+		*c = core.Content{}
+	}
+	c.Headers = c.Headers[:0]
 	if cap(p.req.Messages) > keepMessages {
 		p.req.Messages, p.placed = nil, nil
 	}
+}
+
+// keepDescription is how many bytes that describe its last message an idle
+// connection may keep, as its client will mostly say the same of the next.
+const keepDescription = 1 << 10
+
+func described(c *core.Content) int {
+	n := len(c.ContentType) + len(c.Sender) + len(c.ID)
+	for i := range c.Headers {
+		n += len(c.Headers[i].Name) + len(c.Headers[i].Value)
+	}
+	return n
 }
 
 // publishOne stores the body as one message.
@@ -108,17 +123,28 @@ func ownHeader(name []byte) bool {
 // addHeader adds a header under its name in lower case. One that comes again is
 // joined to the first, as RFC 9110 §5.3 has it.
 func addHeader(to []core.Header, name, value []byte) []core.Header {
-	lower := lowerASCII(name)
+	before := headerBefore(to)
+	lower := lowerASCII(before.Name, name)
 	for i := range to {
 		if to[i].Name == lower {
 			to[i].Value += ", " + string(value)
 			return to
 		}
 	}
-	return append(to, core.Header{Name: lower, Value: string(value)})
+	return append(to, core.Header{Name: lower, Value: same(before.Value, value)})
 }
 
-func lowerASCII(name []byte) string {
+// headerBefore is what the message before had in the place of the header that is to
+// be appended: most messages of a client have the same there.
+func headerBefore(to []core.Header) core.Header {
+	if n := len(to); n < cap(to) {
+		return to[:n+1][n]
+	}
+	return core.Header{}
+}
+
+// lowerASCII returns name in lower case: old itself if it is that.
+func lowerASCII(old string, name []byte) string {
 	var small [64]byte
 	b := append(small[:0], name...)
 	for i, c := range b {
@@ -126,7 +152,7 @@ func lowerASCII(name []byte) string {
 			b[i] = c + 'a' - 'A'
 		}
 	}
-	return string(b)
+	return same(old, b)
 }
 
 func appendPlace(b []byte, p core.Placement) []byte {
