@@ -36,6 +36,9 @@ func (c *conn) flush() error {
 	return c.write(nil)
 }
 
+// keepParts is how many parts' memory a connection keeps for later.
+const keepParts = 64
+
 // write writes what was collected, and then the body of r, if that is not nil.
 // After an error nothing more is written: what was answered in part must not be
 // continued.
@@ -51,7 +54,10 @@ func (c *conn) write(r *response) error {
 			c.writeErr = err
 		}
 		clear(c.parts)
-		c.parts = c.parts[:0]
+		c.parts, c.unsent = c.parts[:0], nil
+		if cap(c.parts) > keepParts {
+			c.parts = nil
+		}
 		c.moment.Store(before)
 	}
 	c.server.buffers.put(c.out)

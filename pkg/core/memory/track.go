@@ -66,7 +66,7 @@ func (g *group) track(more int64) {
 		return
 	}
 	g.handed += more
-	g.topic.upkeep.give(-more * handedUpkeep)
+	g.topic.upkeep.used.Add(more * handedUpkeep)
 	if g.refused {
 		g.full()
 	}
