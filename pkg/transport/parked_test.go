@@ -68,6 +68,7 @@ func costOfWaiting(t *testing.T, r *rig, wait func(conns []net.Conn)) {
 
 func inUse() int {
 	runtime.GC()
+	runtime.GC() // what lies in pools outlives one
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc + m.StackInuse)
