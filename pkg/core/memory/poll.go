@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -99,17 +100,26 @@ func (g *group) poll(ctx context.Context, req *core.PollRequest, batch *core.Bat
 	if g.replay(m, req, batch) || g.take(m, req, batch) {
 		return nil, nil
 	}
-	if g.full() && g.fresh(req.Partition) {
-		return nil, g.tooMuchOut()
-	}
 	if t.draining.Load() {
 		return nil, draining()
 	}
 	if req.Wait == 0 {
 		batch.Blocked = m.blocked(batch.Blocked, req.Partition)
-		return nil, nil
+		return nil, g.heldBack(req.Partition)
 	}
 	return g.park(ctx, m, req, batch), nil
+}
+
+// heldBack is the error of a poll that got nothing although there is something,
+// because its group is full.
+func (g *group) heldBack(partition int) error {
+	if !g.full() || !g.fresh(partition) {
+		return nil
+	}
+	t := g.topic
+	return core.Errorf(core.CodeMemoryFull, "cannot hand out more of group %s of topic %s: it keeps track of %d messages from the first that is not acked on, "+
+		"and what topics and groups take for themselves is %d bytes, of at most %d; ack or nack what is out, or raise PODMQ_MAX_BYTES",
+		g.name, t.name, g.handed, t.upkeep.used.Load(), t.upkeep.limit).With("topic", t.name).With("group", g.name)
 }
 
 // fresh reports whether there is a message that the group has never handed out.
@@ -120,13 +130,6 @@ func (g *group) fresh(partition int) bool {
 		}
 	}
 	return false
-}
-
-func (g *group) tooMuchOut() error {
-	t := g.topic
-	return core.Errorf(core.CodeMemoryFull, "cannot hand out more of group %s of topic %s: it keeps track of %d messages from the first that is not acked on, "+
-		"and what topics and groups take for themselves is %d bytes, of at most %d; ack or nack what is out, or raise PODMQ_MAX_BYTES",
-		g.name, t.name, g.handed, t.upkeep.used.Load(), t.upkeep.limit).With("topic", t.name).With("group", g.name)
 }
 
 // lost is the error of a poll for a partition that the member is not assigned.
@@ -206,7 +209,7 @@ func (t *topic) giveUpPoll(w *poller, gone error) error {
 		w.batch.Blocked = w.member.blocked(w.batch.Blocked, w.req.Partition)
 		w.batch.Generation = g.share.Generation()
 		g.unpark(w)
-		return gone
+		return cmp.Or(gone, g.heldBack(w.req.Partition))
 	}
 	err := <-w.done
 	if err == nil && gone != nil {
