@@ -48,9 +48,7 @@ type Engine interface {
 
 	// Poll fills batch; an empty one is no error. It joins the member.
 	// CodeStaleReceipt (req.Acks wholly stale: nothing was polled), CodeNotOwner,
-	// CodeUnknownPartition, CodeDraining (nothing is there, and it must not wait),
-	// CodeMemoryFull (after the wait: a queue group has too much out, and gets no
-	// more before it settles some; req.Acks are settled).
+	// CodeUnknownPartition, CodeDraining (nothing is there, and it must not wait).
 	Poll(ctx context.Context, topic, group string, req *PollRequest, batch *Batch) error
 	// Return gives back a batch whose answer could not be written: as if it had
 	// never been handed out. What no longer counts of it is passed over. A batch

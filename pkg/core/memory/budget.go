@@ -44,10 +44,9 @@ func (b *budget) reserve(n int64) bool {
 	return true
 }
 
-// An upkeep is the memory that topics and groups may take for themselves, beside
-// the messages: a group for each process of a fleet that never deletes one would
-// fill the container, and so would queue groups that take messages and settle none.
-// It is a quarter of the budget, on top of it.
+// An upkeep is the memory that topics and groups may take for themselves, empty as
+// they may be: a group for each process of a fleet that never deletes one would
+// fill the container. It is a quarter of the budget, on top of it.
 type upkeep struct {
 	limit int64
 	used  atomic.Int64
@@ -60,15 +59,10 @@ const (
 	partitionUpkeep = 256
 	groupUpkeep     = 1024
 	cursorUpkeep    = 384 // of a group, for each partition
-	handedUpkeep    = 96  // of a queue group, for each message from its first unsettled one to the last it handed out
 	leastUpkeep     = 8 << 20
 )
 
 func upkeepOf(budget int64) (limit int64) { return max(leastUpkeep, budget/4) }
-
-// leastHanded is how many messages a queue group may keep track of however little
-// upkeep is left, so that others cannot stop it.
-const leastHanded = 64
 
 // take takes n bytes, or nothing.
 func (u *upkeep) take(n int64) bool {
@@ -80,9 +74,6 @@ func (u *upkeep) take(n int64) bool {
 }
 
 func (u *upkeep) give(n int64) { u.used.Add(-n) }
-
-// spent reports whether too little is left for any queue group.
-func (u *upkeep) spent() bool { return u.used.Load()+leastHanded*handedUpkeep > u.limit }
 
 func topicCost(partitions int) int64 { return topicUpkeep + int64(partitions)*partitionUpkeep }
 func groupCost(partitions int) int64 { return groupUpkeep + int64(partitions)*cursorUpkeep }

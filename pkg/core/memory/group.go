@@ -28,8 +28,6 @@ type group struct {
 	waiting line[*poller] // of a queue group: its parked polls
 	served  int           // of a queue group: the partition served last
 	parked  int           // polls
-	handed  int64         // of a queue group: messages it keeps track of, see handedUpkeep
-	refused bool          // of a queue group: it was full when last asked, see full
 
 	emptySince stream.Instant // when the last member left
 	expiry     alarm
@@ -85,7 +83,7 @@ func (g *group) remove() {
 		t.leases -= m.out
 	}
 	t.alarms.remove(&g.expiry)
-	t.upkeep.give(groupCost(len(t.partitions)) + g.handed*handedUpkeep)
+	t.upkeep.give(groupCost(len(t.partitions)))
 	delete(t.groups, g.name)
 	t.inOrder = slices.DeleteFunc(t.inOrder, func(other *group) bool { return other == g })
 	if len(t.groups) == 0 {

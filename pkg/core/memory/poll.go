@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -95,7 +94,6 @@ func (g *group) poll(ctx context.Context, req *core.PollRequest, batch *core.Bat
 	if lost := m.lost(req.Partition); lost != nil {
 		return nil, lost
 	}
-	g.full()
 	t.handOff() // polls parked earlier come first
 	if g.replay(m, req, batch) || g.take(m, req, batch) {
 		return nil, nil
@@ -105,31 +103,9 @@ func (g *group) poll(ctx context.Context, req *core.PollRequest, batch *core.Bat
 	}
 	if req.Wait == 0 {
 		batch.Blocked = m.blocked(batch.Blocked, req.Partition)
-		return nil, g.heldBack(req.Partition)
+		return nil, nil
 	}
 	return g.park(ctx, m, req, batch), nil
-}
-
-// heldBack is the error of a poll that got nothing although there is something,
-// because its group is full.
-func (g *group) heldBack(partition int) error {
-	if !g.full() || !g.fresh(partition) {
-		return nil
-	}
-	t := g.topic
-	return core.Errorf(core.CodeMemoryFull, "cannot hand out more of group %s of topic %s: it keeps track of %d messages from the first that is not acked on, "+
-		"and what topics and groups take for themselves is %d bytes, of at most %d; ack or nack what is out, or raise PODMQ_MAX_BYTES",
-		g.name, t.name, g.handed, t.upkeep.used.Load(), t.upkeep.limit).With("topic", t.name).With("group", g.name)
-}
-
-// fresh reports whether there is a message that the group has never handed out.
-func (g *group) fresh(partition int) bool {
-	for i := range g.tracks {
-		if (partition == core.AnyPartition || partition == i) && g.tracks[i].cursor.Fresh() < g.topic.partitions[i].Log().End() {
-			return true
-		}
-	}
-	return false
 }
 
 // lost is the error of a poll for a partition that the member is not assigned.
@@ -209,7 +185,7 @@ func (t *topic) giveUpPoll(w *poller, gone error) error {
 		w.batch.Blocked = w.member.blocked(w.batch.Blocked, w.req.Partition)
 		w.batch.Generation = g.share.Generation()
 		g.unpark(w)
-		return cmp.Or(gone, g.heldBack(w.req.Partition))
+		return gone
 	}
 	err := <-w.done
 	if err == nil && gone != nil {

@@ -12,7 +12,7 @@ import (
 func (g *group) take(m *member, req *core.PollRequest, batch *core.Batch) bool {
 	t := g.topic
 	want := &t.scratch.want
-	*want = stream.Want{Messages: req.Max, Bytes: req.MaxBytes, Runs: core.MaxReceiptRanges, NoFresh: g.full()}
+	*want = stream.Want{Messages: req.Max, Bytes: req.MaxBytes, Runs: core.MaxReceiptRanges}
 	n, served := len(m.partitions), &m.served
 	if g.queue() {
 		n, served = len(g.tracks), &g.served
@@ -47,20 +47,6 @@ func (g *group) take(m *member, req *core.PollRequest, batch *core.Batch) bool {
 	}
 	m.remember(req.PollID, &batch.Receipt)
 	return true
-}
-
-// full reports whether a queue group may hand out nothing fresh for now: the
-// memory to keep track of it is used up, and not by others alone. So there is
-// something that it has out, or waits for, whose end calls its polls again.
-func (g *group) full() bool {
-	full := g.queue() && g.handed >= leastHanded && g.topic.upkeep.spent()
-	if g.refused && !full {
-		for i := range g.tracks {
-			g.topic.markReady(&g.tracks[i])
-		}
-	}
-	g.refused = full
-	return full
 }
 
 // nth is the n-th partition that a member may be served from.

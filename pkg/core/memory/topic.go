@@ -248,10 +248,7 @@ func (t *topic) close(err *core.Error) {
 	for _, p := range t.partitions {
 		t.release(p, p.Log().Bytes())
 	}
-	t.upkeep.give(topicCost(len(t.partitions)))
-	for _, g := range t.inOrder {
-		t.upkeep.give(groupCost(len(t.partitions)) + g.handed*handedUpkeep)
-	}
+	t.upkeep.give(topicCost(len(t.partitions)) + int64(len(t.groups))*groupCost(len(t.partitions)))
 	t.partitions, t.inOrder, t.groups, t.ready, t.roomy = nil, nil, map[string]*group{}, nil, nil
 	t.retryBytes = false
 }

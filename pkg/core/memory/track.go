@@ -30,10 +30,8 @@ func (tr *track) ring() {
 func (t *topic) apply(tr *track, ch stream.Change) {
 	g, p := tr.group, t.partitions[tr.partition]
 	ch.Group = g.incarnation
-	before := tr.handed()
 	ended, freed := p.Apply(tr.cursor, ch)
 	t.release(p, freed)
-	g.track(tr.handed() - before)
 	if ended > 0 {
 		t.leases -= ended
 		if m := g.byID[balance.MemberID(ch.Member)]; m != nil {
@@ -49,26 +47,6 @@ func (t *topic) apply(tr *track, ch stream.Change) {
 	}
 	if ch.Kind != stream.Acked {
 		t.alarms.set(&tr.due, tr.cursor.Due(t.now))
-	}
-}
-
-// handed is how many messages a queue cursor keeps track of.
-func (tr *track) handed() int64 {
-	if !tr.group.queue() {
-		return 0
-	}
-	return tr.cursor.Next() - tr.cursor.Committed()
-}
-
-// track counts that a queue group keeps track of so many messages more.
-func (g *group) track(more int64) {
-	if more == 0 {
-		return
-	}
-	g.handed += more
-	g.topic.upkeep.used.Add(more * handedUpkeep)
-	if g.refused {
-		g.full()
 	}
 }
 

@@ -58,7 +58,6 @@ type Want struct {
 	Bytes    int
 	Runs     int  // how many more a receipt can hold
 	Started  bool // the batch has messages
-	NoFresh  bool // only what was handed out before, by a queue cursor
 	// Closed says that nothing more goes into the batch: it has a message that
 	// must stay alone, or came upon one that must, or that did not fit. Going on
 	// to smaller ones would let them overtake it for ever; as it is, the next poll

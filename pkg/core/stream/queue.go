@@ -137,9 +137,6 @@ func (c *queue) Offer(dst []Run, log *Log, want *Want, now Instant) []Run {
 		}
 		dst = want.offer(dst, log, run, c.failures)
 	}
-	if want.NoFresh {
-		return dst
-	}
 	return want.offer(dst, log, Run{c.next, log.End()}, c.failures)
 }
 
