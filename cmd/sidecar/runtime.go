@@ -13,9 +13,10 @@ const (
 	// as its consumers keep up, so at Go's 100 it collected every few thousand
 	// messages: a fifth of the CPU of batches (hack/bench, batches of 100 frames).
 	relaxedGC = 400
-	// leastLimit is the memory limit that tuneRuntime sets at least where there is
-	// no container's: a small broker and room for garbage.
-	leastLimit = 64 << 20
+	// besideBudgets is what the memory limit leaves for what no budget counts: 10,000
+	// connections that wait, at 16 KiB, and as much again for garbage. With less a
+	// small broker with many connections did hardly anything but collect garbage.
+	besideBudgets = 320 << 20
 )
 
 // tuneRuntime sets what Go cannot know of a broker that shares its machine with
@@ -28,10 +29,10 @@ func tuneRuntime(limit, maxBytes int64) {
 	case !unset("GOMEMLIMIT"):
 	case limit > 0:
 		debug.SetMemoryLimit(limit / 10 * 9) // the rest is for what Go does not count
-	case maxBytes < math.MaxInt64/3:
-		// All budgets together are two and a quarter of it: messages, requests and
-		// answers in flight, topics and groups.
-		debug.SetMemoryLimit(max(leastLimit, 3*maxBytes))
+	case maxBytes < math.MaxInt64/4:
+		// The budgets are one and three quarters of it: messages, requests and
+		// answers in flight, topics and groups. The rest is for garbage.
+		debug.SetMemoryLimit(besideBudgets + 3*maxBytes)
 	}
 	if unset("GOGC") && debug.SetMemoryLimit(-1) < math.MaxInt64 {
 		debug.SetGCPercent(relaxedGC)

@@ -24,8 +24,8 @@ func TestTheRuntimeIsTunedUnlessToldOtherwise(t *testing.T) {
 		gc       int
 		allProcs bool
 	}{
-		"no limit":           {maxBytes: 100 << 20, memory: 300 << 20, gc: relaxedGC},
-		"little to hold":     {maxBytes: 1 << 20, memory: leastLimit, gc: relaxedGC},
+		"no limit":           {maxBytes: 100 << 20, memory: 620 << 20, gc: relaxedGC},
+		"little to hold":     {maxBytes: 1 << 20, memory: 323 << 20, gc: relaxedGC},
 		"all one can ask":    {maxBytes: math.MaxInt64 / 2, memory: math.MaxInt64, gc: 100},
 		"a container's":      {limit: 100 << 20, maxBytes: 50 << 20, memory: 90 << 20, gc: relaxedGC},
 		"GOMEMLIMIT is kept": {limit: 100 << 20, env: map[string]string{"GOMEMLIMIT": "1GiB"}, already: 1 << 30, memory: 1 << 30, gc: relaxedGC},

@@ -19,17 +19,15 @@ type publishing struct {
 const keepMessages = 1 << 10
 
 func (p *publishing) reset() {
-	if len(p.req.Messages) == 0 {
-		return
-	}
-	clear(p.req.Messages)
-	p.req.Messages = p.req.Messages[:0]
 	c := &p.content
 	c.Payload, c.Key = nil, nil
+	c.Headers = c.Headers[:cap(c.Headers)] // headerBefore looks at all of them
 	if described(c) > keepDescription {
 		*c = core.Content{}
 	}
 	c.Headers = c.Headers[:0]
+	clear(p.req.Messages)
+	p.req.Messages = p.req.Messages[:0]
 	if cap(p.req.Messages) > keepMessages {
 		p.req.Messages, p.placed = nil, nil
 	}
