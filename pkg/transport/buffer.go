@@ -48,7 +48,7 @@ func (p *buffers) put(b *buffer) {
 	}
 }
 
-// readers lends readers, so that an idle or parked connection has none.
+// readers lends readers, so that a connection that waits with nothing unread has none.
 type readers struct{ pool sync.Pool }
 
 func (p *readers) get(from io.Reader) *bufio.Reader {

@@ -10,7 +10,7 @@
 //	accept (server.go) ─► connection (conn.go, ready.go, input.go, head.go)
 //	  ─► route (routes.go) ─► query (query.go)
 //	  ─► handler (topics.go, publish.go, poll.go, …) ─► engine
-//	  ─► answer (response.go, problem.go, json.go, frames.go, raw.go) ─► flush (conn.go)
+//	  ─► answer (response.go, problem.go, json.go, frames.go, raw.go) ─► flush (output.go)
 //
 // A batch on its way in is read by messagejson.go (with jsonread.go) or frames.go.
 //

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -248,6 +249,37 @@ func TestABatchHasItsBounds(t *testing.T) {
 		a := r.refused(core.CodeUnsupportedMedia, "send application/json, application/x-ndjson or application/vnd.podmq.frames", what, line, "Content-Type: "+contentType)
 		if a.member("supported") == nil {
 			t.Errorf("%s", a.body)
+		}
+	}
+}
+
+// What a client said of its last message is kept for the next, but not much of it,
+// whatever it said before and whether that was stored or not.
+func TestG23AnIdleConnectionKeepsLittleOfItsLastMessage(t *testing.T) {
+	t.Parallel()
+	kept := func(c *core.Content) int {
+		all := *c
+		all.Headers = c.Headers[:cap(c.Headers)]
+		return described(&all)
+	}
+	var p publishing
+	p.content = core.Content{Payload: []byte("refused"), Headers: []core.Header{{Name: "a", Value: strings.Repeat("x", 50<<10)}}}
+	p.reset()
+	if n := kept(&p.content); n > keepDescription || p.content.Payload != nil {
+		t.Errorf("after a refused message %d bytes are kept, and the payload %q", n, p.content.Payload)
+	}
+	for n := 100; n > 0; n-- {
+		p.content.Headers = p.content.Headers[:0]
+		for i := range n {
+			value := "x"
+			if i == n-1 {
+				value = strings.Repeat("x", 600)
+			}
+			p.content.Headers = addHeader(p.content.Headers, fmt.Appendf(nil, "h%d", i), []byte(value))
+		}
+		p.reset()
+		if n := kept(&p.content); n > keepDescription {
+			t.Fatalf("%d bytes are kept", n)
 		}
 	}
 }
